@@ -16,7 +16,7 @@ from wakeful.config import Settings
 from wakeful.domain.events import RunEvent, StreamDelta, StreamEnd, StreamStart
 from wakeful.domain.types import Message, Run
 from wakeful.runtime.executor import BeforeCall, Stop
-from wakeful.server.ws.protocol import LARGEST_OTHER_FRAME, Wire
+from wakeful.server.ws.protocol import MAX_OTHER_FRAME, Wire
 from wakeful.store.store import Tx
 
 TOKEN = "bench-token"
@@ -108,7 +108,7 @@ async def _run(app: Any, ws: Any) -> None:
         app,
         port=0,
         ws=ws,
-        ws_max_size=LARGEST_OTHER_FRAME,
+        ws_max_size=MAX_OTHER_FRAME,
         ws_per_message_deflate=False,
         lifespan="off",
         log_config=None,

@@ -108,4 +108,5 @@ def _run(
     os.close(file)
     if prepare is not None:
         prepare()
+    sys.argv = ["wakeful", *arguments]
     app(arguments, prog_name="wakeful")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 from urllib.parse import urlsplit
 
 from platformdirs import user_config_path, user_data_path
@@ -30,11 +30,11 @@ from wakeful.sources import DEFAULT_HOST, DEFAULT_PORT, FILE_NAME, PREFIX, TOKEN
 
 __all__ = ["TOKEN_FILE", "ConfigError", "Settings", "describe_settings", "load_settings", "secrets_of"]
 
-SHORTEST_TOKEN = 20  # characters, where other machines reach the server
+MIN_TOKEN = 20  # characters, if other machines can reach the server
 
 
 class ConfigError(Exception):
-    """The settings cannot be used; the message has a line for every problem."""
+    """Invalid settings; the message has a line for every problem."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("\n".join(problems))
@@ -43,14 +43,14 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Says:
-    """What people read about a setting where its type does not say it."""
+    """A note on a setting for the documentation and errors: the accepted values, and the default."""
 
     accepts: str | None = None
     default: str | None = None
 
 
 def _refuse_bool(value: object) -> object:
-    if isinstance(value, bool):  # Python counts True as 1; a setting does not
+    if isinstance(value, bool):  # in Python, True is the number 1
         raise ValueError("a number is needed")
     return value
 
@@ -65,7 +65,7 @@ def _split_commas(value: object) -> object:
 
 def _check_host(host: str) -> str:
     if not re.fullmatch(r"[\w-]+(\.[\w-]+)*", host, re.ASCII):
-        ip_address(host)  # what is no name may still be an IPv6 address
+        ip_address(host)  # raises unless it is an IPv6 address
     return host.lower()
 
 
@@ -101,6 +101,10 @@ def _make_absolute(path: Path) -> Path:
     return path.expanduser().absolute()
 
 
+def _number(default: int, least: int, most: int, description: str) -> Any:
+    return Field(default, ge=least, le=most, description=description)
+
+
 Directory = Annotated[Path, AfterValidator(_make_absolute), Says(accepts="a path")]
 HostName = Annotated[str, AfterValidator(_check_host)]
 Whole = Annotated[int, BeforeValidator(_refuse_bool)]
@@ -108,17 +112,17 @@ WORD = r"^\S+$"
 
 
 class Settings(BaseModel):
-    """What an operator may choose. `load_settings` fills it; by itself it reads nothing."""
+    """The settings of a server, as `load_settings` reads them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=True)
 
     data_dir: Annotated[Directory, Says(default="`~/.local/share/wakeful` on Linux")] = Field(
         default_factory=lambda: user_data_path("wakeful", appauthor=False),
-        description="Where the embedded store, agents' databases and workspaces lie.",
+        description="Directory of the embedded store, the agents' databases and their workspaces.",
     )
     config_dir: Annotated[Directory, Says(default="`~/.config/wakeful` on Linux")] = Field(
         default_factory=lambda: user_config_path("wakeful", appauthor=False),
-        description=f"Where `{FILE_NAME}` and the device key lie. Environment only.",
+        description=f"Directory of `{FILE_NAME}` and the device key. Environment only.",
     )
     database_url: Annotated[
         SecretStr | None,
@@ -129,163 +133,142 @@ class Settings(BaseModel):
     device_key: Annotated[
         SecretStr | None,
         AfterValidator(_check_device_key),
-        Says(accepts="64 hexadecimal digits", default="made at first start, kept in the config directory"),
+        Says(accepts="64 hexadecimal digits", default="created at first start, stored in the config directory"),
     ] = Field(None, description="The key that encrypts the embedded store and wraps the agents' own keys.")
 
     host: Annotated[HostName, Says(accepts="a host name or an IP address")] = Field(
-        DEFAULT_HOST, description="The address to listen on. One that other machines reach needs `allowed_hosts`."
+        DEFAULT_HOST, description="The address to listen on. One that other machines can reach needs `allowed_hosts`."
     )
-    port: Whole = Field(DEFAULT_PORT, ge=0, le=65535, description="The port to listen on; 0 takes any free one.")
+    port: Whole = _number(DEFAULT_PORT, 0, 65535, "The port to listen on; 0 takes any free one.")
     allowed_hosts: Annotated[
         tuple[HostName, ...],
         BeforeValidator(_split_commas),
         Says(accepts="a list of host names, without port or *; in the environment separated by commas"),
-    ] = Field((), description="The names under which people reach the server, besides its loopback names.")
+    ] = Field((), description="The host names of the server, besides those of loopback.")
     token: Annotated[
         SecretStr | None,
         AfterValidator(_check_printable),
-        Says(accepts="printable ASCII text without spaces", default="made at first start"),
+        Says(accepts="printable ASCII text without spaces", default="created at first start"),
     ] = Field(
         None,
-        description="The owner's bearer token. Where other machines reach the server, 20 characters or more.",
+        description="The owner's bearer token; at least 20 characters if other machines can reach the server.",
     )
 
     model: Annotated[str, Says(accepts="`demo`, or a provider string such as `anthropic:NAME`")] = Field(
-        "demo", pattern=WORD, description="The model of agents that name none."
+        "demo", pattern=WORD, description="The model of agents without one of their own."
     )
     model_base_url: Annotated[
         str | None,
         AfterValidator(_check_web_address),
         Says(accepts="an http:// or https:// address without user name or password", default="the provider's own"),
-    ] = Field(None, description="The endpoint that `openai-chat:NAME` speaks to.")
+    ] = Field(None, description="The endpoint of `openai-chat:NAME`.")
     model_api_key: Annotated[
         SecretStr | None,
         AfterValidator(_check_printable),
         Says(accepts="printable ASCII text without spaces", default="none"),
     ] = Field(None, description="The key for the model's provider.")
 
-    context_window: Whole = Field(
-        128_000, ge=1_000, le=100_000_000, description="Tokens that a model holds whose window nobody knows."
+    context_window: Whole = _number(
+        128_000, 1_000, 100_000_000, "Context window, in tokens, of models whose window is unknown."
     )
-    subagent_depth: Whole = Field(
-        2, ge=1, le=5, description="How deep tasks can be given on; with 1, a subagent has no subagents."
+    subagent_depth: Whole = _number(
+        2, 1, 5, "How deep subagents can be nested; with 1, a subagent has none of its own."
     )
-    subagents_per_run: Whole = Field(20, ge=1, le=1000, description="Subagents that one run can have in all.")
+    subagents_per_run: Whole = _number(20, 1, 1000, "How many subagents one run can start.")
 
     fetch_private_hosts: Annotated[
         tuple[HostName, ...],
         BeforeValidator(_split_commas),
         Says(accepts="a list of host names or addresses; in the environment separated by commas"),
-    ] = Field((), description="Hosts on private addresses that `fetch_url` and channels may reach all the same.")
+    ] = Field((), description="Hosts with private addresses that `fetch_url` and channels may connect to.")
 
     shell_network: bool = Field(False, description="Let commands of the toolset `shell` use the network.")
     shell_read: Annotated[tuple[Directory, ...], Says(accepts="a list of paths", default="none")] = Field(
-        (), description="What such commands can read besides the workspace and the system's software."
+        (), description="Directories that these commands can read, besides the workspace and the system's software."
     )
     shell_unconfined: bool = Field(
         False,
-        description="Run such commands unconfined, so that they reach whatever the server's user does; "
+        description="Run these commands without a sandbox, with the rights of the server's user; "
         "see [access](../access.md).",
     )
 
-    channel_timeout_seconds: Whole = Field(
-        20, ge=1, le=300, description="How long the channels of a person have to take a notification."
-    )
+    channel_timeout_seconds: Whole = _number(20, 1, 300, "Timeout for sending a notification over a channel.")
 
     mcp: Annotated[
         dict[str, McpServer],
         Says(accepts="tables [mcp.NAME] in the file, see [MCP servers](../mcp-servers.md)", default="none"),
-    ] = Field(default_factory=dict, description="MCP servers that agents can be given.")
-    mcp_first_start_seconds: Whole = Field(
-        120,
-        ge=1,
-        le=3600,
-        description="How long an MCP server may take until it has started once; it may have to be downloaded.",
+    ] = Field(default_factory=dict, description="MCP servers that agents can use.")
+    mcp_first_start_seconds: Whole = _number(
+        120, 1, 3600, "Timeout for the first start of an MCP server, which may include a download."
     )
-    mcp_start_seconds: Whole = Field(
-        20, ge=1, le=600, description="How long an MCP server may take to start after that."
-    )
-    mcp_call_seconds: Whole = Field(60, ge=1, le=3600, description="How long a tool of an MCP server may take.")
-    mcp_most_tools: Whole = Field(100, ge=1, le=1000, description="How many tools of one MCP server are shown.")
+    mcp_start_seconds: Whole = _number(20, 1, 600, "Timeout for later starts of an MCP server.")
+    mcp_call_seconds: Whole = _number(60, 1, 3600, "Timeout for a call of an MCP server's tool.")
+    mcp_most_tools: Whole = _number(100, 1, 1000, "How many tools of one MCP server are shown to a model.")
 
-    socket_heartbeat_seconds: Whole = Field(
-        20, ge=1, le=3600, description="After how much silence a socket says that it is alive."
+    socket_heartbeat_seconds: Whole = _number(
+        20, 1, 3600, "Interval of heartbeats on a socket that has nothing else to send."
     )
 
-    sockets_per_token: Whole = Field(
-        50, ge=1, le=100_000, description="Sockets that one token may have open at a time."
-    )
-    unauthenticated_connections: Whole = Field(
+    sockets_per_token: Whole = _number(50, 1, 100_000, "How many sockets one token may have open at a time.")
+    unauthenticated_connections: Whole = _number(
         256,
-        ge=8,
-        le=100_000,
-        description="Open connections without a valid token so far; at the cap, the oldest is closed for a new one. "
-        "Never more than a quarter of the process's file descriptors.",
+        8,
+        100_000,
+        "How many connections without a valid token may be open; beyond it, the oldest is closed. Never more than a "
+        "quarter of the process's file descriptors.",
     )
-    unauthenticated_connections_per_address: Whole = Field(
-        64,
-        ge=4,
-        le=100_000,
-        description="The same cap for one address. Behind a proxy, all have the proxy's.",
+    unauthenticated_connections_per_address: Whole = _number(
+        64, 4, 100_000, "The same limit for one address. Behind a proxy, all connections have the proxy's address."
     )
-    request_timeout_seconds: Whole = Field(
-        10,
-        ge=1,
-        le=3600,
-        description="Timeout for the head of a request, and for a pause in its body.",
+    request_timeout_seconds: Whole = _number(
+        10, 1, 3600, "Timeout for the head of a request, and for a pause in its body."
     )
 
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
-        "info", description="The least severe message that is logged."
+        "info", description="Minimum severity of logged messages."
     )
-    log_format: Literal["text", "json"] = Field("text", description="One line of text, or one JSON object, a message.")
+    log_format: Literal["text", "json"] = Field(
+        "text", description="Log each message as a line of text or as a JSON object."
+    )
 
-    agent_database_mb: Whole = Field(
-        100,
-        ge=1,
-        le=100_000,
-        description="How much an agent's own database may hold, in mebibytes, if the agent has no quota of its own.",
+    agent_database_mb: Whole = _number(
+        100, 1, 100_000, "Size limit of an agent's own database in mebibytes, unless the agent has its own limit."
     )
-    agent_database_workers: Whole = Field(
+    agent_database_workers: Whole = _number(
         2,
-        ge=1,
-        le=64,
-        description="Processes that carry out what agents ask of their databases, at least two: an agent has one at a "
-        "time, so that its slow queries do not hold up another's.",
+        1,
+        64,
+        "Worker processes for the agents' databases, at least two. An agent has one at a time, so that its slow "
+        "queries do not delay other agents.",
     )
 
-    max_headless_runs: Whole = Field(3, ge=1, le=1000, description="Runs without a person that one node has at a time.")
-    claim_batch: Whole = Field(256, ge=1, le=10_000, description="How many due wakes or queued runs are taken at once.")
-    lease_seconds: Whole = Field(30, ge=1, le=3600, description="How long a silent node keeps its runs.")
-    grace_seconds: Whole = Field(300, ge=0, le=86_400, description="Lateness up to which a wake is not called missed.")
-    defer_seconds: Whole = Field(60, ge=1, le=3600, description="How long a recall waits for a busy session.")
-    max_deferrals: Whole = Field(10, ge=0, le=1000, description="Deferrals after which a recall queues instead.")
-    max_attempts: Whole = Field(
-        3,
-        ge=1,
-        le=100,
-        description="How often a crash may cut off a run that had reached a model or tool call before it is given up.",
+    max_headless_runs: Whole = _number(3, 1, 1000, "How many runs without a person one node executes at a time.")
+    claim_batch: Whole = _number(256, 1, 10_000, "How many due wakes or queued runs are claimed at once.")
+    lease_seconds: Whole = _number(30, 1, 3600, "How long a node that does not respond keeps its runs.")
+    grace_seconds: Whole = _number(300, 0, 86_400, "How late a wake can fire without counting as missed.")
+    defer_seconds: Whole = _number(60, 1, 3600, "How long a recall is deferred if its session is busy.")
+    max_deferrals: Whole = _number(10, 0, 1000, "Deferrals after which a recall queues instead.")
+    max_attempts: Whole = _number(
+        3, 1, 100, "How often a crash may interrupt a run that had reached a model or tool call, before it is given up."
     )
-    min_interval_seconds: Whole = Field(10, ge=1, le=86_400, description="The shortest interval of a recurring recall.")
-    runs_per_hour: Whole = Field(
-        60, ge=1, le=100_000, description="Runs an agent's own bookings may start in any hour; the rest wait."
+    min_interval_seconds: Whole = _number(10, 1, 86_400, "The shortest interval of a recurring recall.")
+    runs_per_hour: Whole = _number(
+        60, 1, 100_000, "How many runs an agent's own bookings may start in any hour; the others wait."
     )
-    forget_recalls_after_days: Whole = Field(
-        30, ge=0, le=3650, description="Days without its user after which a recurring recall ends; 0: never."
+    forget_recalls_after_days: Whole = _number(
+        30, 0, 3650, "Days without activity of its user after which a recurring recall ends; 0: never."
     )
-    run_limit_seconds: Whole = Field(
-        1800, ge=1, le=86_400, description="Wall-clock limit of one run, unless the agent has its own."
+    run_limit_seconds: Whole = _number(1800, 1, 86_400, "Wall-clock limit of one run, unless the agent has its own.")
+    retention_events_hours: Whole = _number(
+        24, 0, 87_600, "How long a run's streamed frames are kept after its end; messages stay."
     )
-    retention_events_hours: Whole = Field(
-        24, ge=0, le=87_600, description="How long a run's streamed pieces are kept after its end; messages stay."
-    )
-    retention_skipped_days: Whole = Field(
-        90, ge=1, le=3650, description="How long skipped occurrences are kept one by one before they are rolled up."
+    retention_skipped_days: Whole = _number(
+        90, 1, 3650, "How long skipped occurrences are kept one by one before they are aggregated."
     )
 
     @model_validator(mode="after")
     def _refuse_own_directories(self) -> Self:
-        """Keep the keys from confined programs: nobody means them who names a directory around them."""
+        """Keep the keys from confined programs, also when a directory around them is listed."""
         named = [("shell_read", path) for path in self.shell_read]
         for name, server in self.mcp.items():
             named += [(f"`read` of [mcp.{name}]", Path(path)) for path in server.read]
@@ -296,38 +279,38 @@ class Settings(BaseModel):
                 is_inside = own == self.config_dir.resolve() and own in real.parents
                 if real == own or real in own.parents or is_inside:
                     raise ValueError(
-                        f"{place} has {str(path)!r}, which holds the server's own directory {str(own)!r} or lies in "
-                        "it. Name the directories that are needed one by one."
+                        f"{place} has {str(path)!r}, which contains the server's own directory {str(own)!r} or "
+                        "is inside it. List the directories that are needed one by one."
                     )
         return self
 
     @property
     def heartbeat_seconds(self) -> float:
-        """Three beats fit into a lease, so one that is lost does not cost a run."""
+        """Return the interval of heartbeats: three per lease, so that a lost one does not cost a run."""
         return self.lease_seconds / 3
 
     @model_validator(mode="after")
-    def _refuse_an_open_door(self) -> Self:
+    def _check_exposure(self) -> Self:
         if not self.allowed_hosts and not _is_loopback(self.host):
             raise ValueError(
-                f"host {self.host!r} can be reached from other machines, so allowed_hosts must list the names people"
-                f" will use for it, for example {PREFIX}ALLOWED_HOSTS=wakeful.example.org. Or keep host 127.0.0.1."
+                f"host {self.host!r} can be reached from other machines, so allowed_hosts must list its host names,"
+                f" for example {PREFIX}ALLOWED_HOSTS=wakeful.example.org. Or keep host 127.0.0.1."
             )
         if self.has_short_token and self.is_reached_from_elsewhere:
             raise ValueError(
-                f"token has fewer than {SHORTEST_TOKEN} characters, which is too easy to guess for a server that other"
+                f"token has fewer than {MIN_TOKEN} characters, which is too easy to guess for a server that other"
                 f" machines reach (host {self.host!r}, allowed_hosts {', '.join(self.allowed_hosts)}). Choose a longer"
-                " one, or leave it out, and the first start makes one."
+                " one, or leave it out, and the first start creates one."
             )
         return self
 
     @property
     def has_short_token(self) -> bool:
-        return self.token is not None and len(self.token.get_secret_value()) < SHORTEST_TOKEN
+        return self.token is not None and len(self.token.get_secret_value()) < MIN_TOKEN
 
     @property
     def is_reached_from_elsewhere(self) -> bool:
-        """Tell whether other machines reach the server, themselves or through a proxy on this one."""
+        """Return whether other machines can reach the server, directly or through a proxy on this one."""
         return not all(_is_loopback(name) for name in (self.host, *self.allowed_hosts))
 
 
@@ -340,12 +323,12 @@ def _is_loopback(host: str) -> bool:
 
 SECRETS = frozenset(name for name, field in Settings.model_fields.items() if SecretStr in get_args(field.annotation))
 _HIDDEN = SECRETS | {"mcp"}  # never shown in a message
-# Who can set a variable of the server may be someone else than who can write its settings file.
+# Not from the environment: setting a variable of the server can take fewer rights than writing its settings file.
 _FILE_ONLY = frozenset({"shell_network", "shell_read", "shell_unconfined"})
 
 
 def secrets_of(settings: Settings) -> list[str]:
-    """Return every secret that stands in the settings, to keep them out of logs."""
+    """Return every secret in the settings, to keep them out of logs."""
     kept: list[SecretStr | None] = [getattr(settings, name) for name in sorted(SECRETS)]
     headers = [value for server in settings.mcp.values() for value in server.headers.values()]
     return [secret.get_secret_value() for secret in kept if secret is not None] + headers
@@ -370,7 +353,7 @@ def load_settings(environ: Mapping[str, str] | None = None, **options: object) -
         settings = Settings.model_validate({name: value for name, value in values.items() if value is not None})
     except ValidationError as error:
         problems += dict.fromkeys(_explain(detail, given) for detail in error.errors(include_input=False))
-        raise ConfigError(problems) from None  # ours say where each value stands
+        raise ConfigError(problems) from None  # ours name the place of each value
     if problems:
         raise ConfigError(problems)
     return settings
@@ -396,7 +379,7 @@ def _expand(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def _secret_from(config_dir: Path, environ: Mapping[str, str]) -> Callable[[Literal["file", "env"], str], str]:
-    """Make what reads a secret of an MCP server from where the settings file says it is."""
+    """Return a function that reads a secret of an MCP server from a file or an environment variable."""
 
     def read(place: Literal["file", "env"], key: str) -> str:
         if place == "env":
@@ -421,14 +404,14 @@ def _read_environment(environ: Mapping[str, str], problems: list[str]) -> dict[s
     written = sources.read_variables(environ)
     for name in sorted(_FILE_ONLY):
         if written.pop(as_variable(name), None) is not None:
-            problems.append(f"{as_variable(name)} (the environment) is refused: {name} is set in {FILE_NAME} alone.")
+            problems.append(f"{as_variable(name)} (the environment) is refused: {name} can only be set in {FILE_NAME}.")
     return written
 
 
 def _sort(
     written: Mapping[str, object], place: str, spell: Callable[[str], str], problems: list[str]
 ) -> dict[str, Given]:
-    """Give each value the name of its setting; a name that is not a setting is a problem."""
+    """Return each value under the name of its setting, and report names that are not settings."""
     known = [key for keys in sources.spellings(Settings.model_fields, SECRETS, spell) for key in keys]
     for key in written:
         if key not in known:
@@ -438,7 +421,7 @@ def _sort(
 
 
 def _explain(detail: ErrorDetails, given: Mapping[str, Given]) -> str:
-    if not detail["loc"]:  # a rule about several settings at once words its own message
+    if not detail["loc"]:  # an error about several settings has its own message
         return detail["msg"].removeprefix("Value error, ")
     name = str(detail["loc"][0])
     entry = given[name]
@@ -448,7 +431,7 @@ def _explain(detail: ErrorDetails, given: Mapping[str, Given]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingNote:
-    """What the documentation says about one setting."""
+    """One setting in the documentation."""
 
     name: str
     variable: str

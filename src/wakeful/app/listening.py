@@ -17,13 +17,13 @@ from starlette.types import ASGIApp
 
 from wakeful.agentdb.process.private_memory import hide_memory
 from wakeful.clock import SystemClock
-from wakeful.config import SHORTEST_TOKEN, Settings
+from wakeful.config import MIN_TOKEN, Settings
 from wakeful.domain.errors import Unavailable
 from wakeful.server.hosts import AllowedHosts
 from wakeful.server.limits.connections import Connections, CountedHttp, TimedRequests
 from wakeful.server.limits.log_limits import bounded_logs
 from wakeful.server.starting import Starting
-from wakeful.server.ws.protocol import LARGEST_OTHER_FRAME, Wire
+from wakeful.server.ws.protocol import MAX_OTHER_FRAME, Wire
 
 if TYPE_CHECKING:
     from wakeful.app.building import Wakeful
@@ -57,7 +57,7 @@ async def serve(settings: Settings, load: "Callable[[], Wakeful]", announce: Ann
     if settings.has_short_token:
         log.warning(
             "the owner's token is short and could be guessed; set WAKEFUL_TOKEN to a longer one",
-            extra={"characters_at_least": SHORTEST_TOKEN},
+            extra={"characters_at_least": MIN_TOKEN},
         )
     connections = _count_connections(settings)
     with bounded_logs(SystemClock()), _listen(settings.host, settings.port) as listener:
@@ -122,7 +122,7 @@ def _configure(app: ASGIApp, connections: Connections) -> uvicorn.Config:
         http=cast("type[asyncio.Protocol]", partial(CountedHttp, connections=connections)),
         backlog=_ACCEPTED_AT_ONCE,
         ws=Wire,
-        ws_max_size=LARGEST_OTHER_FRAME,
+        ws_max_size=MAX_OTHER_FRAME,
         ws_per_message_deflate=False,
         ws_ping_interval=_PING_SECONDS,
         ws_ping_timeout=_PING_SECONDS,

@@ -1,1 +1,1 @@
-"""Commands. Everything but `serve`, `migrate` and `doctor` speaks REST to a running server."""
+"""Commands. All but `serve`, `migrate`, `key` and `version` call the REST API of a running server."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from wakeful.cli.client import connect
-from wakeful.cli.show import AsJson, in_words, show_json, show_table
+from wakeful.cli.show import AsJson, in_words, show_done, show_list
 from wakeful.cli.zone import send_zone
 
 Agent = Annotated[str | None, typer.Option(help="Only this agent, by id or name; without it, all of them.")]
@@ -18,13 +18,10 @@ def agenda(
 ) -> None:
     """Show what ran and what will run."""
     found = connect().get("agenda", **{"from": start, "to": end})
-    if as_json:
-        show_json(found)
-        return
     ran = [{**run, "at": run["queued_at"], "label": run["error"] or in_words(run["note"])} for run in found["ran"]]
     planned = [{**each, "status": "planned", "label": each["comment"]} for each in found["planned"]]
     columns = ("at", "nominal_at", "kind", "status", "reason", "label")
-    show_table([*ran, *planned], columns, empty="Nothing ran, and nothing is planned.")
+    show_list(found, [*ran, *planned], columns, empty="Nothing ran, and nothing is planned.", as_json=as_json)
 
 
 def pause(
@@ -34,7 +31,7 @@ def pause(
     ] = "indefinitely",
     until: Annotated[str | None, typer.Option(help="Until when, ISO 8601 with offset; instead of --for.")] = None,
     reason: Annotated[str, typer.Option(help="Why, for people.")] = "",
-    stop: Annotated[bool, typer.Option("--stop", help="Also stop runs that are under way.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Also stop running runs.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Hold back the wakes of one agent, or of all your agents."""
@@ -44,20 +41,14 @@ def pause(
     if until is None and length == "tomorrow":
         send_zone(server)
     made = server.put(*_path(server.agent_id(agent)), body=body)
-    if as_json:
-        show_json(made)
-    else:
-        typer.echo(f"Paused until {made['pause']['until'] or 'you resume it'}.")
+    show_done(made, f"Paused until {made['pause']['until'] or 'you resume it'}.", as_json)
 
 
 def resume(agent: Agent = None, as_json: AsJson = False) -> None:
-    """End a pause. Wakes that came due meanwhile do not count as late."""
+    """End a pause. Wakes that came due meanwhile do not count as missed."""
     server = connect()
     done = server.delete(*_path(server.agent_id(agent)))
-    if as_json:
-        show_json(done)
-    else:
-        typer.echo("Resumed." if done["ok"] else "It was not paused.")
+    show_done(done, "Resumed." if done["ok"] else "It was not paused.", as_json)
 
 
 def _path(agent: str | None) -> tuple[str, ...]:

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from wakeful.cli.client import connect, fail
-from wakeful.cli.show import AsJson, PageOption, in_words, show_json, show_more, show_one, show_table
+from wakeful.cli.client import connect, fail, to_body
+from wakeful.cli.show import AsJson, PageOption, in_words, show_done, show_json, show_list, show_one
 
 app = typer.Typer(help="List, create and change agents.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -20,7 +20,7 @@ AllowedModel = Annotated[
     ),
 ]
 Prompt = Annotated[str | None, typer.Option(help="Its system prompt.")]
-Zone = Annotated[str | None, typer.Option(help="Its IANA time zone; without one, yours. '' to go back to yours.")]
+Zone = Annotated[str | None, typer.Option(help="Its IANA time zone; '' for yours, which it has without one.")]
 Description = Annotated[str | None, typer.Option(help="What it is for.")]
 Toolset = Annotated[
     list[str] | None,
@@ -32,14 +32,18 @@ SelfScheduling = Annotated[
 DatabaseMb = Annotated[int | None, typer.Option("--database-mb", help="How much its own database may hold, in MB.")]
 Mode = Literal["ambient", "reactive", "project", "manual"]
 
+_NAMES = {  # of options in a request, if they differ
+    "allowed_model": "allowed_models",
+    "prompt": "system_prompt",
+    "toolset": "toolsets",
+    "zone": "timezone",
+}
+
 
 @app.command(name="ls")
 def list_agents(as_json: AsJson = False) -> None:
     """List agents."""
     found = connect().get("agents")
-    if as_json:
-        show_json(found)
-        return
     rows = [
         {
             **each,
@@ -50,7 +54,7 @@ def list_agents(as_json: AsJson = False) -> None:
         for each in found["agents"]
     ]
     columns = ("id", "name", "model", "timezone", "self_scheduling", "mode", "toolsets")
-    show_table(rows, columns, empty="No agents. Create one with `wakeful agent add NAME`.")
+    show_list(found, rows, columns, empty="No agents. Create one with `wakeful agent add NAME`.", as_json=as_json)
 
 
 @app.command()
@@ -76,11 +80,11 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Create an agent."""
-    changes = _changes(None, model, allowed_model, prompt, zone, description, toolset, self_scheduling, database_mb)
+    changes = _changes(locals())
     if mode is not None:
         changes["schedule"] = {"mode": mode}
-    made = connect().post("agents", body={"name": name} | changes)
-    show_json(made) if as_json else typer.echo(f"Created agent {made['id']}.")
+    made = connect().post("agents", body=changes)
+    show_done(made, f"Created agent {made['id']}.", as_json)
 
 
 @app.command()
@@ -88,11 +92,8 @@ def instructions(agent: AgentName, as_json: AsJson = False) -> None:
     """List the files that instruct an agent (AGENTS.md, its skills), and whether prompts use each."""
     server = connect()
     found = server.get("agents", server.agent_id(agent), "instructions")
-    if as_json:
-        show_json(found)
-        return
-    rows = [{**each, "state": "used" if each["accepted"] else "left out: not accepted"} for each in found["files"]]
-    show_table(rows, ("path", "size", "state"), empty="No AGENTS.md and no skills.")
+    rows = [{**each, "state": "used" if each["accepted"] else "not used: not accepted"} for each in found["files"]]
+    show_list(found, rows, ("path", "size", "state"), empty="No AGENTS.md and no skills.", as_json=as_json)
 
 
 @app.command()
@@ -106,7 +107,7 @@ def accept(
     agent_id = server.agent_id(agent)
     found = {each["path"]: each for each in server.get("agents", agent_id, "instructions")["files"]}
     if file not in found:
-        fail(f"There is no {file!r}. There are: {', '.join(found) or 'none'}.")
+        fail(f"There is no file {file!r}. The agent has: {', '.join(found) or 'none'}.")
     if found[file]["accepted"]:
         typer.echo(f"{file} is accepted already.")
         return
@@ -132,7 +133,7 @@ def edit(
     as_json: AsJson = False,
 ) -> None:
     """Change settings of an agent. Switching self-scheduling off cancels what it booked."""
-    changes = _changes(name, model, allowed_model, prompt, zone, description, toolset, self_scheduling, database_mb)
+    changes = _changes(locals())
     if not changes:
         fail("Nothing to change: give at least one option, such as --prompt or --toolset.", 2)
     server = connect()
@@ -143,10 +144,10 @@ def edit(
 @app.command()
 def mode(
     agent: AgentName,
-    mode: Annotated[Mode | None, typer.Argument(help="Its new mode; without one, it is shown.")] = None,
+    mode: Annotated[Mode | None, typer.Argument(help="Its new mode; without one, show the current one.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how freely an agent may book its own next run, or choose a mode, which sets every limit."""
+    """Show how freely an agent may book its own next run, or set a mode, which sets all limits."""
     server = connect()
     agent_id = server.agent_id(agent)
     if mode is None:
@@ -174,7 +175,7 @@ def rm(agent: AgentName, as_json: AsJson = False) -> None:
     """Delete an agent: its wakes are cancelled and its runs stopped."""
     server = connect()
     done = server.delete("agents", server.agent_id(agent))
-    show_json(done) if as_json else typer.echo("Deleted.")
+    show_done(done, "Deleted.", as_json)
 
 
 def runs(
@@ -188,12 +189,9 @@ def runs(
     """List runs and what each used, the latest first."""
     server = connect()
     found = server.get("runs", status=status, agent_id=server.agent_id(agent), wake_id=wake, limit=limit, page=page)
-    if as_json:
-        show_json(found)
-        return
     columns = ("id", "nominal_at", "trigger", "kind", "status", "note", "tokens", "cost", "reason", "error")
-    show_table([_with_usage(run) for run in found["runs"]], columns, empty="Nothing has run yet.")
-    show_more(found)
+    rows = [_with_usage(run) for run in found["runs"]]
+    show_list(found, rows, columns, empty="Nothing has run yet.", as_json=as_json)
 
 
 def _with_usage(run: dict[str, Any]) -> dict[str, Any]:
@@ -205,27 +203,9 @@ def _with_usage(run: dict[str, Any]) -> dict[str, Any]:
     return {**run, "tokens": used["input_tokens"] + used["output_tokens"], "cost": cost}
 
 
-def _changes(
-    name: str | None,
-    model: str | None,
-    allowed_model: list[str] | None,
-    prompt: str | None,
-    zone: str | None,
-    description: str | None,
-    toolset: list[str] | None,
-    self_scheduling: bool | None,
-    database_mb: int | None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {
-        "name": name,
-        "model": model,
-        "allowed_models": [each for each in allowed_model if each] if allowed_model else None,
-        "system_prompt": prompt,
-        "timezone": zone,
-        "description": description,
-        "toolsets": [each for each in toolset if each] if toolset else None,
-        "self_scheduling": self_scheduling,
-        "database_mb": database_mb,
-    }
-    changes = {key: value for key, value in given.items() if value is not None}
-    return changes if zone != "" else changes | {"timezone": None}
+def _changes(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of an agent that a command sets; '' empties a list, or removes the time zone."""
+    changes = to_body(arguments, _NAMES, without=("agent", "mode", "as_json"))
+    for name in changes.keys() & {"toolsets", "allowed_models"}:
+        changes[name] = [each for each in changes[name] if each]
+    return changes if changes.get("timezone") != "" else changes | {"timezone": None}

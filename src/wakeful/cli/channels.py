@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from wakeful.cli.client import Server, connect, fail
-from wakeful.cli.show import AsJson, show_json, show_table
+from wakeful.cli.show import AsJson, show_done, show_list
 
 app = typer.Typer(help="Set up how notifications reach you.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -15,10 +15,10 @@ Named = Annotated[str, typer.Argument(help="The name or the id of a channel, as 
 
 @app.command()
 def add(
-    name: Annotated[str, typer.Argument(help="What you call it.")],
+    name: Annotated[str, typer.Argument(help="A name for it.")],
     url: Annotated[
         str | None,
-        typer.Argument(help="Its address, as apprise writes it; without it, or with -, it is read from stdin."),
+        typer.Argument(help="Its apprise URL; without it, or with -, it is read from stdin."),
     ] = None,
     off: Annotated[bool, typer.Option("--off", help="Do not use it yet.")] = False,
     as_json: AsJson = False,
@@ -27,21 +27,16 @@ def add(
     if url in (None, "-"):
         url = typer.prompt("Address", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline().strip()
     made = connect().post("channels", body={"name": name, "url": url, "enabled": not off})
-    if as_json:
-        show_json(made)
-    else:
-        typer.echo(f"Added {made['name']} ({made['url']}). Try it with `wakeful channel test {made['id']}`.")
+    show_done(made, f"Added {made['name']} ({made['url']}). Try it with `wakeful channel test {made['id']}`.", as_json)
 
 
 @app.command(name="ls")
 def list_channels(as_json: AsJson = False) -> None:
-    """List channels and how their last message went."""
+    """List channels, when each was last used, and its last error."""
     found = connect().get("channels")
-    if as_json:
-        show_json(found)
-        return
     columns = ("id", "name", "url", "enabled", "last_sent_at", "last_error")
-    show_table(found["channels"], columns, empty="No channels. Add one with `wakeful channel add NAME URL`.")
+    empty = "No channels. Add one with `wakeful channel add NAME URL`."
+    show_list(found, found["channels"], columns, empty=empty, as_json=as_json)
 
 
 @app.command(name="test")
@@ -50,7 +45,7 @@ def try_out(channel: Named, as_json: AsJson = False) -> None:
     server = connect()
     did = server.post("channels", _find(server, channel), "test")
     reason = f": {did['reason']}" if did.get("reason") else ""
-    show_json(did) if as_json else typer.echo(f"{did['outcome']}{reason}")
+    show_done(did, f"{did['outcome']}{reason}", as_json)
     if did["outcome"] != "sent":
         raise typer.Exit(1)
 
@@ -60,7 +55,7 @@ def rm(channel: Named, as_json: AsJson = False) -> None:
     """Delete a channel."""
     server = connect()
     done = server.delete("channels", _find(server, channel))
-    show_json(done) if as_json else typer.echo("Deleted.")
+    show_done(done, "Deleted.", as_json)
 
 
 def _find(server: Server, named: str) -> str:

@@ -2,7 +2,11 @@
 
 import json
 import os
+import sys
+from collections.abc import Collection, Generator, Mapping
+from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote, urlencode
 
@@ -14,38 +18,32 @@ if TYPE_CHECKING:
     from wakeful.config import Settings
 
 _TIMEOUT = 30  # seconds
-_OPTIONS = {  # the option of a command that sets a field of a request
+_OPTIONS = {  # the option that sets a field of a request, if it has another name
     "additional_context_message": "TEXT",
     "at": "--when",
     "columns": "--column",
     "conflict_columns": "--by",
     "context_views": "--view",
-    "cron": "--cron",
     "instructions": "TEXT",
     "internal_comment": "--comment",
     "comment": "--comment",
-    "database_mb": "--database-mb",
     "down_sql": "--down",
     "interval_seconds": "--every",
     "label": "--comment",
-    "max_runs": "--max-runs",
     "message": "TEXT",
     "parameters": "--param",
-    "purpose": "--purpose",
     "scheduled_at": "--when",
     "session_config.model": "--model",
     "session_config.session_name": "--name",
     "session_config.tool_ids": "--tool",
     "sql": "SQL",
-    "status": "--status",
     "timezone": "--zone",
     "toolsets": "--toolset",
-    "until": "--until",
     "up_sql": "SQL",
     "when": "--when",
 }
 REFUSED, WRONG, NOT_REACHED = 1, 2, 3  # exit codes: the server refused, wrong usage, no server
-_NO_AGENT = "You have no agent yet. Make one with `wakeful agent add NAME`."
+_NO_AGENT = "You have no agent yet. Create one with `wakeful agent add NAME`."
 
 
 class Server:
@@ -96,11 +94,11 @@ class Server:
         return fitting[0]
 
     def agent_id(self, wanted: str | None) -> Any:
-        """Return the id of an agent that is named by its id or name; None stays None."""
+        """Return the id of an agent, given its id or name; None stays None."""
         return None if wanted is None else self.agent(wanted)["id"]
 
     def first_agent_id(self) -> str:
-        """Return the agent that is meant when none is named."""
+        """Return the id of the first agent, the default."""
         found = self.get("agents")["agents"]
         return found[0]["id"] if found else fail(_NO_AGENT)
 
@@ -114,10 +112,10 @@ class Server:
             response = self._http.getresponse()
             status, text = response.status, response.read().decode()
         except (OSError, HTTPException) as error:
-            read_settings()  # a misspelt setting may be why
+            read_settings()  # may show the reason: a misspelt setting
             fail(
                 f"No server answers at {self.address} ({type(error).__name__}). Start it with `wakeful serve`, or set "
-                "WAKEFUL_HOST and WAKEFUL_PORT to where it is.",
+                "WAKEFUL_HOST and WAKEFUL_PORT to its address.",
                 NOT_REACHED,
             )
         if not 200 <= status < 300:
@@ -134,16 +132,22 @@ def _explain(status: int, text: str) -> str:
     try:
         problem = json.loads(text)["error"]
         field = problem.get("field") or ""
-        option = _OPTIONS.get(field) or _OPTIONS.get(field.partition(".")[0])
+        option = _OPTIONS.get(field) or _OPTIONS.get(field.partition(".")[0]) or _typed(field)
         return " ".join(filter(None, (option and f"{option}:", problem["message"], problem.get("hint"))))
     except (ValueError, KeyError, TypeError):
         return f"The server answered {status} without an explanation. Is something else listening at this address?"
 
 
+def _typed(field: str) -> str | None:
+    """Return the option with the name of a field, if the command was called with it."""
+    option = f"--{field.replace('_', '-')}"
+    return option if any(each.partition("=")[0] == option for each in sys.argv) else None
+
+
 def connect() -> Server:
     """Find the address of the server and the token for it in the settings.
 
-    The other settings are not checked, unless something is wrong: that takes twice as long as the rest of a command.
+    The other settings are checked only if something is wrong: that takes twice as long as the rest of a command.
     """
     problems: list[str] = []
     given = read_values(os.environ, ("host", "port", "token"), ("token",), problems)
@@ -161,18 +165,37 @@ def _read_token() -> str:
     except (OSError, UnicodeDecodeError) as error:
         fail(f"The token file {str(path)!r} cannot be read: {error}.")
     if not token:
-        read_settings()  # a misspelt setting may be why
+        read_settings()  # may show the reason: a misspelt setting
         fail(f"There is no token in {path.parent}. Start the server once with `wakeful serve`, or set WAKEFUL_TOKEN.")
     return token
 
 
 def read_settings(*, host: str | None = None, port: int | None = None) -> "Settings":
-    """Return all settings, or end the command with what is wrong with them."""
+    """Return all settings, or end the command with the errors in them."""
     from wakeful.config import ConfigError, load_settings
 
     try:
         return load_settings(host=host, port=port)
     except ConfigError as error:
+        fail(str(error))
+
+
+def to_body(
+    arguments: Mapping[str, Any], names: Mapping[str, str] = MappingProxyType({}), *, without: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return the arguments of a command that were given, under the names of a request's fields."""
+    given = {name: value for name, value in arguments.items() if value not in (None, [], ()) and name not in without}
+    return {names.get(name, name): value for name, value in given.items()}
+
+
+@contextmanager
+def failing() -> Generator[None]:
+    """End the command with the message of an error that the block raises."""
+    from wakeful.app.errors import StartError
+
+    try:
+        yield
+    except StartError as error:
         fail(str(error))
 
 

@@ -7,16 +7,16 @@ from typing import Annotated, Any, Literal, cast
 import typer
 
 from wakeful.cli.client import connect, fail
-from wakeful.cli.show import AsJson, show_found, show_json, show_one, show_table
+from wakeful.cli.show import AsJson, show_done, show_found, show_json, show_list, show_one, show_table
 
-app = typer.Typer(help="Look into an agent's own database, and change it.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Show and change an agent's own database.", no_args_is_help=True, rich_markup_mode=None)
 
-Agent = Annotated[str | None, typer.Option(help="Whose: a name or an id. Needed only if you have more than one agent.")]
+Agent = Annotated[str | None, typer.Option(help="The agent, by name or id; not needed if you have only one.")]
 Table = Annotated[str, typer.Argument(help="A table, as `wakeful db tables` shows it.")]
 RowIds = Annotated[list[int], typer.Argument(help="Row ids, as `wakeful db rows` shows them.")]
 View = Annotated[str, typer.Argument(help="A view, as `wakeful db views` shows it.")]
 Params = Annotated[list[str] | None, typer.Option("--param", help="NAME=VALUE, for each parameter.")]
-Values = Annotated[list[str], typer.Option("--set", help="COLUMN=VALUE; null, numbers and JSON are read as such.")]
+Values = Annotated[list[str], typer.Option("--set", help="COLUMN=VALUE; VALUE may be null, a number or JSON.")]
 Columns = Annotated[
     list[str],
     typer.Option("--column", help="NAME:TYPE, such as price:real; after it :required, :unique or :key. Repeatable."),
@@ -24,18 +24,19 @@ Columns = Annotated[
 Show = Annotated[Literal["active", "deleted", "all"], typer.Option(help="Which rows.")]
 Limit = Annotated[int, typer.Option(help="How many at most.", min=1, max=1_000)]
 Format = Literal["csv", "json", "jsonl"]
+_KEY_WARNING = "This key opens the whole database. Type the agent's name to see it"
+Method = Literal["get", "get_text", "post", "put", "patch", "delete"]
 
 
 @app.command()
 def tables(agent: Agent = None, as_json: AsJson = False) -> None:
     """List tables, and how full the database is."""
-    server = connect()
-    found = server.get("agents", server.agent(agent)["id"], "db")
+    found = _call(agent, "get")
     if as_json:
         show_json(found)
         return
     if found["state"] == "locked":
-        fail("The database is locked: its key is missing or not the right one. See `wakeful key restore --help`.")
+        fail("The database is locked: its key is missing or wrong. See `wakeful key restore --help`.")
     show_table(found["tables"], ("name", "rows", "deleted_rows", "purpose"), empty="There are no tables yet.")
     typer.echo(f"{found['used_bytes']:,} of {found['quota_bytes']:,} bytes are used.")
 
@@ -43,21 +44,18 @@ def tables(agent: Agent = None, as_json: AsJson = False) -> None:
 @app.command()
 def schema(
     agent: Agent = None,
-    system: Annotated[bool, typer.Option("--system", help="The host's own tables too.")] = False,
+    system: Annotated[bool, typer.Option("--system", help="Also the system tables.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show tables with their columns."""
-    server = connect()
-    found = server.get("agents", server.agent(agent)["id"], "db", "schema", system=system)
-    if as_json:
-        show_json(found)
-        return
-    columns = [
+    found = _call(agent, "get", "schema", system=system)
+    listed = [
         {"table": table["name"], **column}
         for table in (*found["tables"], *found["system_tables"])
         for column in table["columns"]
     ]
-    show_table(columns, ("table", "name", "type", "required", "primary_key"), empty="There are no tables yet.")
+    columns = ("table", "name", "type", "required", "primary_key")
+    show_list(found, listed, columns, empty="There are no tables yet.", as_json=as_json)
 
 
 @app.command()
@@ -68,35 +66,32 @@ def create(
     agent: Agent = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a table."""
-    server = connect()
+    """Create a table."""
     body = {"name": table, "purpose": purpose, "columns": [_column(each) for each in columns]}
-    done = server.post("agents", server.agent(agent)["id"], "db", "tables", body=body)
-    show_json(done) if as_json else typer.echo(f"Made the table {done['table']}.")
+    done = _call(agent, "post", "tables", body=body)
+    show_done(done, f"Created the table {done['table']}.", as_json)
 
 
 @app.command()
 def alter(table: Table, columns: Columns, agent: Agent = None, as_json: AsJson = False) -> None:
-    """Append columns to a table."""
-    server = connect()
+    """Add columns to a table."""
     body = {"columns": [_column(each) for each in columns]}
-    done = server.post("agents", server.agent(agent)["id"], "db", "tables", table, "columns", body=body)
-    show_json(done) if as_json else typer.echo(f"{done['table']} has the columns {', '.join(done['columns'])}.")
+    done = _call(agent, "post", "tables", table, "columns", body=body)
+    show_done(done, f"{done['table']} has the columns {', '.join(done['columns'])}.", as_json)
 
 
 @app.command()
 def migrate(
     sql: Annotated[str, typer.Argument(help="Statements, separated by ;.")],
     purpose: Annotated[str, typer.Option(help="Why the schema changes.")],
-    down: Annotated[str, typer.Option(help="Statements for `wakeful db revert` to take it back with.")] = "",
+    down: Annotated[str, typer.Option(help="Statements with which `wakeful db revert` reverts it.")] = "",
     agent: Agent = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change the schema with SQL, all or nothing. The file is copied first."""
-    server = connect()
+    """Change the schema with SQL, in one transaction, after a snapshot."""
     body = {"purpose": purpose, "up_sql": sql, "down_sql": down}
-    done = server.post("agents", server.agent(agent)["id"], "db", "migrate", body=body)
-    show_json(done) if as_json else typer.echo(f"Ran {done['statements']}. Tables: {', '.join(done['tables'])}.")
+    done = _call(agent, "post", "migrate", body=body)
+    show_done(done, f"Statements run: {done['statements']}. Tables: {', '.join(done['tables'])}.", as_json)
 
 
 @app.command()
@@ -106,15 +101,14 @@ def rows(
     show: Show = "active",
     where: Annotated[str | None, typer.Option(help='A condition, as JSON: {"done": false}.')] = None,
     sort: Annotated[str | None, typer.Option(help="A column.")] = None,
-    desc: Annotated[bool, typer.Option("--desc", help="The largest first.")] = False,
+    desc: Annotated[bool, typer.Option("--desc", help="Largest first.")] = False,
     limit: Limit = 100,
-    offset: Annotated[int, typer.Option(help="How many to leave out.", min=0)] = 0,
+    offset: Annotated[int, typer.Option(help="How many to skip.", min=0)] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Show rows of a table."""
-    server = connect()
     asked = {"show": show, "where": where, "sort": sort, "desc": desc, "limit": limit, "offset": offset}
-    found = server.get("agents", server.agent(agent)["id"], "db", "tables", table, "rows", **asked)
+    found = _call(agent, "get", "tables", table, "rows", **asked)
     if as_json:
         show_json(found)
         return
@@ -126,59 +120,66 @@ def rows(
 @app.command()
 def add(table: Table, values: Values, agent: Agent = None, as_json: AsJson = False) -> None:
     """Add a row."""
-    done = _rows(agent, "post", table, body={"rows": [_pairs(values, "--set")]})
-    show_json(done) if as_json else typer.echo(f"Added row {done['row_ids'][0]}.")
+    done = _call(agent, "post", "tables", table, "rows", body={"rows": [_pairs(values, "--set")]})
+    show_done(done, f"Added row {done['row_ids'][0]}.", as_json)
 
 
 @app.command()
 def upsert(
     table: Table,
     values: Values,
-    by: Annotated[list[str], typer.Option("--by", help="A column by which a row is the same; may be repeated.")],
+    by: Annotated[list[str], typer.Option("--by", help="A column that identifies a row; may be repeated.")],
     agent: Agent = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add a row, or change the one that has the same values in some columns; one that was deleted comes back."""
-    done = _rows(agent, "post", table, "upsert", body={"rows": [_pairs(values, "--set")], "conflict_columns": by})
-    show_json(done) if as_json else typer.echo(f"{done['outcomes'][0].capitalize()} row {done['row_ids'][0]}.")
+    """Add a row, or change the one with the same values in the --by columns; a deleted one is restored."""
+    done = _call(
+        agent,
+        "post",
+        "tables",
+        table,
+        "rows",
+        "upsert",
+        body={"rows": [_pairs(values, "--set")], "conflict_columns": by},
+    )
+    show_done(done, f"{done['outcomes'][0].capitalize()} row {done['row_ids'][0]}.", as_json)
 
 
 @app.command()
 def edit(table: Table, row_ids: RowIds, values: Values, agent: Agent = None, as_json: AsJson = False) -> None:
     """Change rows."""
-    done = _rows(agent, "patch", table, body={"row_ids": row_ids, "changes": _pairs(values, "--set")})
-    show_json(done) if as_json else typer.echo(f"Changed {done['updated']}.")
+    done = _call(agent, "patch", "tables", table, "rows", body={"row_ids": row_ids, "changes": _pairs(values, "--set")})
+    show_done(done, f"Changed {done['updated']}.", as_json)
 
 
 @app.command()
 def delete(table: Table, row_ids: RowIds, agent: Agent = None, as_json: AsJson = False) -> None:
-    """Soft-delete rows: `wakeful db restore` brings them back."""
-    done = _rows(agent, "post", table, "delete", body={"row_ids": row_ids})
-    show_json(done) if as_json else typer.echo(f"Deleted {done['deleted']}.")
+    """Soft-delete rows; `wakeful db restore` restores them."""
+    done = _call(agent, "post", "tables", table, "rows", "delete", body={"row_ids": row_ids})
+    show_done(done, f"Deleted {done['deleted']}.", as_json)
 
 
 @app.command()
 def restore(table: Table, row_ids: RowIds, agent: Agent = None, as_json: AsJson = False) -> None:
-    """Bring soft-deleted rows back."""
-    done = _rows(agent, "post", table, "restore", body={"row_ids": row_ids})
-    show_json(done) if as_json else typer.echo(f"Restored {done['restored']}.")
+    """Restore soft-deleted rows."""
+    done = _call(agent, "post", "tables", table, "rows", "restore", body={"row_ids": row_ids})
+    show_done(done, f"Restored {done['restored']}.", as_json)
 
 
 @app.command()
 def query(
-    sql: Annotated[str, typer.Argument(help="One statement that only reads.")],
+    sql: Annotated[str, typer.Argument(help="One SELECT.")],
     params: Params = None,
     agent: Agent = None,
-    deleted: Annotated[bool, typer.Option("--deleted", help="See soft-deleted rows too.")] = False,
+    deleted: Annotated[bool, typer.Option("--deleted", help="Include soft-deleted rows.")] = False,
     limit: Limit = 1_000,
     as_json: AsJson = False,
 ) -> None:
-    """Run a statement that only reads."""
-    server = connect()
+    """Run a SELECT."""
     body: dict[str, Any] = {"sql": sql, "limit": limit, "include_deleted": deleted}
     if params:
         body["params"] = _pairs(params, "--param")
-    found = server.post("agents", server.agent(agent)["id"], "db", "query", body=body)
+    found = _call(agent, "post", "query", body=body)
     (show_json if as_json else show_found)(found)
 
 
@@ -189,10 +190,9 @@ def execute(
     agent: Agent = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a statement that writes, in the sandbox of the agent's own."""
-    server = connect()
+    """Run an INSERT or UPDATE, in the sandbox of the agent's own SQL."""
     body = {"sql": sql, "params": _pairs(params, "--param") if params else None}
-    done = server.post("agents", server.agent(agent)["id"], "db", "execute", body=body)
+    done = _call(agent, "post", "execute", body=body)
     if as_json:
         show_json(done)
         return
@@ -204,67 +204,61 @@ def execute(
 @app.command()
 def views(agent: Agent = None, as_json: AsJson = False) -> None:
     """List saved views."""
-    server = connect()
-    found = server.get("agents", server.agent(agent)["id"], "db", "views")
-    if as_json:
-        show_json(found)
-        return
+    found = _call(agent, "get", "views")
     columns = ("name", "render", "pinned", "required_parameters", "description")
-    show_table(found["views"], columns, empty="There are no views yet.")
+    show_list(found, found["views"], columns, empty="There are no views yet.", as_json=as_json)
 
 
 @app.command()
 def view(name: View, params: Params = None, agent: Agent = None, limit: Limit = 1_000, as_json: AsJson = False) -> None:
     """Run a saved view."""
-    server = connect()
     body = {"params": _pairs(params or [], "--param"), "limit": limit}
-    found = server.post("agents", server.agent(agent)["id"], "db", "views", name, "run", body=body)
+    found = _call(agent, "post", "views", name, "run", body=body)
     (show_json if as_json else show_found)(found)
 
 
 @app.command(name="save-view")
 def save_view(
     name: Annotated[str, typer.Argument(help="Its name; a view of that name is replaced.")],
-    sql: Annotated[str, typer.Argument(help="One statement that only reads; parameters as :name.")],
+    sql: Annotated[str, typer.Argument(help="One SELECT, with parameters as :name.")],
     description: Annotated[str, typer.Option(help="What it shows.")] = "",
     params: Annotated[
         list[str] | None, typer.Option("--param", help="NAME of a parameter, or NAME=DEFAULT; may be repeated.")
     ] = None,
     render: Annotated[Literal["table", "bar", "line", "pie", "number"], typer.Option(help="How to draw it.")] = "table",
-    pinned: Annotated[bool | None, typer.Option("--pin/--no-pin", help="Whether it is on the agent's home.")] = None,
+    pinned: Annotated[
+        bool | None, typer.Option("--pin/--no-pin", help="Whether it is pinned to the agent's home page.")
+    ] = None,
     agent: Agent = None,
     as_json: AsJson = False,
 ) -> None:
-    """Save a statement under a name."""
-    server = connect()
+    """Save a SELECT as a view."""
     parameters = [
         {"name": each.partition("=")[0]} | ({"default": _read(each.partition("=")[2])} if "=" in each else {})
         for each in params or []
     ]
     body = {"sql": sql, "description": description, "parameters": parameters, "render": render, "pinned": pinned}
-    done = server.put("agents", server.agent(agent)["id"], "db", "views", name, body=body)
-    show_json(done) if as_json else typer.echo(f"{done['outcome'].capitalize()} the view {done['view']}.")
+    done = _call(agent, "put", "views", name, body=body)
+    show_done(done, f"{done['outcome'].capitalize()} the view {done['view']}.", as_json)
 
 
 @app.command()
 def pin(
     name: View,
-    off: Annotated[bool, typer.Option("--off", help="No longer.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Unpin it.")] = False,
     agent: Agent = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a view on the agent's home."""
-    server = connect()
-    done = server.put("agents", server.agent(agent)["id"], "db", "views", name, "pin", body={"pinned": not off})
-    show_json(done) if as_json else typer.echo("Taken off." if off else "Pinned.")
+    """Pin a view to the agent's home page."""
+    done = _call(agent, "put", "views", name, "pin", body={"pinned": not off})
+    show_done(done, "Unpinned." if off else "Pinned.", as_json)
 
 
 @app.command(name="drop-view")
 def drop_view(name: View, agent: Agent = None, as_json: AsJson = False) -> None:
-    """Forget a view; the changelog keeps what it was."""
-    server = connect()
-    done = server.delete("agents", server.agent(agent)["id"], "db", "views", name)
-    show_json(done) if as_json else typer.echo("Dropped.")
+    """Delete a view; the changelog keeps its definition."""
+    done = _call(agent, "delete", "views", name)
+    show_done(done, "Deleted.", as_json)
 
 
 @app.command()
@@ -272,23 +266,21 @@ def export(
     table: Annotated[str | None, typer.Argument(help="A table; or give --view.")] = None,
     view_name: Annotated[str | None, typer.Option("--view", help="A saved view, instead of a table.")] = None,
     params: Params = None,
-    kind: Annotated[Format, typer.Option("--format", help="The form of the file.")] = "csv",
+    kind: Annotated[Format, typer.Option("--format", help="The format of the file.")] = "csv",
     show: Show = "active",
     to: Annotated[Path | None, typer.Option(help="The file to write; without it, the terminal.")] = None,
     agent: Agent = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a table, or what a view finds, as a file. --json is short for --format json."""
+    """Export a table, or the result of a view, to a file. --json is short for --format json."""
     if (table is None) == (view_name is None):
-        fail("Name a table, or a view with --view, and not both.", 2)
-    server = connect()
+        fail("Name either a table, or a view with --view.", 2)
     form = "json" if as_json else kind
-    database = ("agents", server.agent(agent)["id"], "db")
     if table is not None:
-        text = server.get_text(*database, "tables", table, "export", format=form, show=show)
+        text = _call(agent, "get_text", "tables", table, "export", format=form, show=show)
     else:
         given = json.dumps(_pairs(params, "--param")) if params else None
-        text = server.get_text(*database, "views", cast("str", view_name), "export", format=form, params=given)
+        text = _call(agent, "get_text", "views", cast("str", view_name), "export", format=form, params=given)
     if to is None:
         typer.echo(text, nl=False)
         return
@@ -300,33 +292,32 @@ def export(
 
 @app.command(name="import")
 def import_file(
-    table: Annotated[str, typer.Argument(help="A table that is there, or a new one.")],
+    table: Annotated[str, typer.Argument(help="An existing table, or a new one.")],
     file: Annotated[Path, typer.Argument(help="A CSV, JSON or JSONL file.")],
     kind: Annotated[
-        Format | None, typer.Option("--format", help="Without it, the ending of the file's name decides.")
+        Format | None, typer.Option("--format", help="Without it, the extension of the file's name.")
     ] = None,
-    create: Annotated[bool, typer.Option(help="Make the table if there is none.")] = True,
+    create: Annotated[bool, typer.Option(help="Create the table if it does not exist.")] = True,
     agent: Agent = None,
     as_json: AsJson = False,
 ) -> None:
-    """Insert the rows of a file, all or none."""
+    """Import the rows of a file, all or none."""
     form = kind or file.suffix.removeprefix(".").lower()
     if form not in ("csv", "json", "jsonl"):
-        fail(f"{file.name!r} does not say what it is. Give --format csv, json or jsonl.", 2)
+        fail(f"The name {file.name!r} does not show the format. Give --format csv, json or jsonl.", 2)
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         fail(f"The file {str(file)!r} cannot be read: {error}.")
-    server = connect()
     body = {"table": table, "format": form, "text": text, "create": create, "source": file.name[:200]}
-    done = server.post("agents", server.agent(agent)["id"], "db", "import", body=body)
+    done = _call(agent, "post", "import", body=body)
     if as_json:
         show_json(done)
         return
     made = " a new table" if done["created_table"] else ""
     typer.echo(f"Imported {done['imported']} rows into{made} {done['table']}.")
     for old, new in done["renamed_columns"].items():
-        typer.echo(f"The column {old} is called {new} there: SQLite needs that name for its row id.")
+        typer.echo(f"The column {old} was renamed to {new}: SQLite uses that name for its row id.")
 
 
 @app.command()
@@ -340,26 +331,22 @@ def log(
     as_json: AsJson = False,
 ) -> None:
     """Show what changed, the newest first."""
-    server = connect()
     asked = {"run_id": run, "table": table, "row_id": row, "before": before, "limit": limit}
-    found = server.get("agents", server.agent(agent)["id"], "db", "changelog", **asked)
-    if as_json:
-        show_json(found)
-        return
+    found = _call(agent, "get", "changelog", **asked)
     columns = ("id", "at", "actor", "op", "table_name", "row_id", "before", "after", "detail", "run_id")
-    show_table(found["changes"], columns, empty="Nothing has changed yet.")
+    show_list(found, found["changes"], columns, empty="Nothing has changed yet.", as_json=as_json)
 
 
 @app.command()
 def undo(
     run_id: Annotated[str, typer.Argument(help="A run, as `wakeful runs` shows it.")], as_json: AsJson = False
 ) -> None:
-    """Put rows that a run wrote back to what they were, but for those that others changed since."""
+    """Undo a run's changes of rows, except of rows that were changed again since."""
     done = connect().post("runs", run_id, "undo-data")
     if as_json:
         show_json(done)
         return
-    typer.echo(f"Put {done['undone']} rows back; {done['left_count']} were left.")
+    typer.echo(f"Undid the changes of {done['undone']} rows; left {done['left_count']} as they are.")
     if done["left"]:
         show_table(done["left"], ("table", "row_id", "why"), empty="")
 
@@ -370,120 +357,115 @@ def revert(
     agent: Agent = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take a migration back with the statements its agent wrote for that."""
-    server = connect()
-    done = server.post("agents", server.agent(agent)["id"], "db", "changelog", str(change_id), "take-back")
+    """Revert a migration with its own down statements."""
+    done = _call(agent, "post", "changelog", str(change_id), "take-back")
     (show_json if as_json else show_one)(done)
 
 
 @app.command()
 def snapshots(agent: Agent = None, as_json: AsJson = False) -> None:
-    """List the copies that were made before migrations."""
-    server = connect()
-    found = server.get("agents", server.agent(agent)["id"], "db", "snapshots")["snapshots"]
-    if as_json:
-        show_json(found)
-        return
-    show_table(found, ("name", "at", "bytes", "kept_until"), empty="There are no snapshots yet.")
+    """List the snapshots that were made before migrations."""
+    found = _call(agent, "get", "snapshots")["snapshots"]
+    columns = ("name", "at", "bytes", "kept_until")
+    show_list(found, found, columns, empty="There are no snapshots yet.", as_json=as_json)
 
 
 @app.command()
 def recover(
-    snapshot: Annotated[str, typer.Argument(help="As `wakeful db snapshots` lists it.")],
+    snapshot: Annotated[str, typer.Argument(help="A snapshot, as `wakeful db snapshots` shows it.")],
     table: Annotated[str, typer.Argument(help="A table that is in it.")],
     new_name: Annotated[str | None, typer.Option("--as", help="Another name, if the table's own is taken.")] = None,
     agent: Agent = None,
     as_json: AsJson = False,
 ) -> None:
     """Copy a table of a snapshot into the database."""
-    server = connect()
     body = {"table": table, "new_name": new_name}
-    done = server.post("agents", server.agent(agent)["id"], "db", "snapshots", snapshot, "recover", body=body)
-    if as_json:
-        show_json(done)
-        return
-    typer.echo(f"Recovered {done['recovered']} rows as {done['table']}.")
+    done = _call(agent, "post", "snapshots", snapshot, "recover", body=body)
+    show_done(done, f"Recovered {done['recovered']} rows as {done['table']}.", as_json)
 
 
 @app.command()
 def verify(agent: Agent = None, as_json: AsJson = False) -> None:
-    """Check that the changelog is as it was written; exit 1 if it is not."""
-    server = connect()
-    found = server.get("agents", server.agent(agent)["id"], "db", "verify")
+    """Check that nobody tampered with the changelog; exit 1 if someone did."""
+    found = _call(agent, "get", "verify")
     if as_json:
         show_json(found)
     elif found["intact"]:
-        typer.echo("The changelog is as it was written.")
+        typer.echo("The changelog is intact.")
     if found["is_cut_off"]:
-        fail(f"The changelog was cut off: entry {found['broken_at']} and what came after it are missing or changed.")
+        fail(f"The changelog was truncated: entry {found['broken_at']} and those after it are missing or changed.")
     if not found["intact"]:
-        fail(f"The changelog was changed afterwards, from entry {found['broken_at']} on.")
+        fail(f"The changelog was tampered with, from entry {found['broken_at']} on.")
 
 
 @app.command()
 def rekey(agent: Agent = None, as_json: AsJson = False) -> None:
     """Encrypt a database with a new key."""
-    server = connect()
-    done = server.post("agents", server.agent(agent)["id"], "db", "rotate-key")
-    show_json(done) if as_json else typer.echo("It has a new key.")
+    done = _call(agent, "post", "rotate-key")
+    show_done(done, "The database is now encrypted with a new key.", as_json)
 
 
 @app.command()
 def key(
-    agent: Annotated[str, typer.Option(help="Whose: a name or an id.")],
+    agent: Annotated[str, typer.Option(help="The agent, by name or id.")],
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for the agent's name.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the key of a database, for other programs that open SQLCipher files. Owners only; it is recorded."""
     server = connect()
     chosen = server.agent(agent)
-    name = chosen["name"] if yes else typer.prompt("Whoever has the key reads everything. The agent's name", err=True)
+    name = chosen["name"] if yes else typer.prompt(_KEY_WARNING, err=True)
     found = server.post("agents", chosen["id"], "db", "key", body={"confirm": name})
     if as_json:
         show_json(found)
         return
-    typer.echo(f"-- {found['cipher']}, its default settings. Copy the file while the server is stopped.")
+    typer.echo(f"-- {found['cipher']}, with its default settings. Stop the server before you copy the file.")
     typer.echo(f"-- {found['path']}")
     typer.echo(found["pragma"])
 
 
 @app.command()
 def erase(
-    agent: Annotated[str, typer.Option(help="Whose: a name or an id.")],
-    confirm: Annotated[str | None, typer.Option(help="The agent's name, so that nobody asks for it.")] = None,
+    agent: Annotated[str, typer.Option(help="The agent, by name or id.")],
+    confirm: Annotated[str | None, typer.Option(help="The agent's name, to skip the question.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Erase a database for good, by destroying its key. No copy can be read afterwards either."""
+    """Erase a database permanently by destroying its key; copies become unreadable too."""
     server = connect()
     chosen = server.agent(agent)
-    name = confirm if confirm is not None else typer.prompt("This cannot be undone. The agent's name", err=True)
+    name = (
+        confirm
+        if confirm is not None
+        else typer.prompt("This cannot be undone. Type the agent's name to erase its database", err=True)
+    )
     done = server.delete("agents", chosen["id"], "db", body={"confirm": name})
-    show_json(done) if as_json else typer.echo("Erased.")
+    show_done(done, "Erased.", as_json)
 
 
-def _rows(agent: str | None, method: Literal["post", "patch"], table: str, *path: str, body: Any) -> Any:
+def _call(agent: str | None, method: Method, *path: str, **request: Any) -> Any:
+    """Call a route of an agent's database."""
     server = connect()
-    return getattr(server, method)("agents", server.agent(agent)["id"], "db", "tables", table, "rows", *path, body=body)
+    return getattr(server, method)("agents", server.agent(agent)["id"], "db", *path, **request)
 
 
 def _column(given: str) -> dict[str, Any]:
-    """Read NAME:TYPE and what else a column is."""
+    """Read NAME:TYPE and its options."""
     name, *rest = given.split(":")
     kind = rest[0] if rest else "text"
     known = {"required": "required", "unique": "unique", "key": "primary_key"}
     unknown = [word for word in rest[1:] if word not in known]
     if unknown:
-        fail(f"--column takes NAME:TYPE with {', '.join(known)} after it, and got {given!r}.", 2)
+        fail(f"--column must be NAME:TYPE, then any of {', '.join(f':{each}' for each in known)}; got {given!r}.", 2)
     return {"name": name, "type": kind, **{known[word]: True for word in rest[1:]}}
 
 
 def _pairs(given: list[str], option: str) -> dict[str, Any]:
-    """Read NAME=VALUE; what is JSON is read as JSON, and everything else is a text."""
+    """Read NAME=VALUE; a VALUE that is not JSON is text."""
     pairs: dict[str, Any] = {}
     for each in given:
         name, sign, text = each.partition("=")
         if not sign or not name:
-            fail(f"{option} takes NAME=VALUE, and got {each!r}.", 2)
+            fail(f"{option} must be NAME=VALUE, got {each!r}.", 2)
         pairs[name] = _read(text)
     return pairs
 

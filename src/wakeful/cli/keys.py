@@ -5,24 +5,21 @@ from typing import Annotated
 
 import typer
 
-from wakeful.cli.client import fail, read_settings
-from wakeful.cli.show import AsJson, show_json
+from wakeful.cli.client import fail, failing, read_settings
+from wakeful.cli.show import AsJson, show_done, show_json
 
-app = typer.Typer(help="Write the device key down, and restore it.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Show, restore and rotate the device key.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command()
 def show(as_json: AsJson = False) -> None:
-    """Print the recovery key. It opens everything that is encrypted here, so keep it secret."""
-    from wakeful.app.errors import StartError
+    """Print the recovery key. It decrypts everything here, so keep it secret."""
+    settings = read_settings()
     from wakeful.app.files import show_recovery_key
 
-    settings = read_settings()
-    try:
+    with failing():
         text = show_recovery_key(settings)
-    except StartError as error:
-        fail(str(error))
-    show_json({"recovery_key": text}) if as_json else typer.echo(text)
+    show_done({"recovery_key": text}, text, as_json)
 
 
 @app.command()
@@ -32,39 +29,34 @@ def restore(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Restore the device key from its recovery key. A key that is there is moved aside, not overwritten."""
-    from wakeful.app.errors import StartError
+    """Restore the device key from its recovery key. An existing key is moved aside, not overwritten."""
+    settings = read_settings()
     from wakeful.app.files import restore_device_key
 
-    settings = read_settings()
     try:
         # Never as an argument: the shell would keep it in its history.
         text = typer.prompt("Recovery key", err=True) if file is None else file.read_text(encoding="utf-8")
-        path = restore_device_key(settings, text)
+        with failing():
+            path = restore_device_key(settings, text)
     except (OSError, UnicodeDecodeError) as error:
         fail(f"The file {str(file)!r} cannot be read: {error}.")
-    except StartError as error:
-        fail(str(error))
     if as_json:
         show_json({"path": str(path)})
     else:
-        typer.echo(f"The device key is back at {path}. Start the server again, so that it reads it.")
+        typer.echo(f"Restored the device key at {path}. Restart the server, so that it uses it.")
 
 
 @app.command()
 def rotate(as_json: AsJson = False) -> None:
     """Replace the device key; the old one is kept beside it. Stop the server first."""
-    from wakeful.app.errors import StartError
+    settings = read_settings()
     from wakeful.app.files import rotate_device_key
 
-    settings = read_settings()
-    try:
+    with failing():
         text, locked = rotate_device_key(settings)
-    except StartError as error:
-        fail(str(error))
     if as_json:
         show_json({"recovery_key": text, "locked": locked})
         return
-    typer.echo(f"The device key was replaced. Its recovery key, instead of the one you have: {text}")
+    typer.echo(f"The device key was replaced. The new recovery key, which replaces yours: {text}")
     if locked:
-        typer.echo(f"Neither key opens the databases of these agents, which were locked before: {', '.join(locked)}")
+        typer.echo(f"The databases of these agents were locked before, and neither key opens them: {', '.join(locked)}")

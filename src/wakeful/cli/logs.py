@@ -1,4 +1,4 @@
-"""How log lines look: a fixed message and its fields, as text or as JSON, and no secrets."""
+"""Log lines: a message and its fields, as text or JSON, with secrets redacted."""
 
 import logging
 from collections.abc import Callable, Collection
@@ -18,7 +18,7 @@ _PLAIN = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__) | {
 
 
 def setup_logging(level: str, style: str, secrets: Collection[str] = ()) -> None:
-    """Send log lines to standard error, without what is known to be a secret or looks like one."""
+    """Log to standard error, and redact known secrets and everything that looks like one."""
     handler = logging.StreamHandler()
     redact = redactor(secrets)
     handler.setFormatter(_Json(redact) if style == "json" else _Text(redact))

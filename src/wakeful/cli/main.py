@@ -1,4 +1,4 @@
-"""The `wakeful` command. Importing it imports no subcommand: that of the one that is called is imported then."""
+"""The `wakeful` command. Only the module of the subcommand that is called is imported."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -9,7 +9,7 @@ from typer.core import TyperCommand, TyperGroup
 
 
 class Lazy(NamedTuple):
-    """Where a subcommand is, and the line about it in the list of commands."""
+    """The place of a subcommand, and its line in the list of commands."""
 
     place: str  # module:name, below wakeful.cli
     help: str
@@ -27,8 +27,8 @@ COMMANDS = {
     "wake": Lazy("wakes:app", "Book, list and change wakes."),
     "agent": Lazy("agents:app", "List, create and change agents."),
     "channel": Lazy("channels:app", "Set up how notifications reach you."),
-    "db": Lazy("data:app", "Look into an agent's own database, and change it."),
-    "key": Lazy("keys:app", "Write the device key down, and restore it."),
+    "db": Lazy("data:app", "Show and change an agent's own database."),
+    "key": Lazy("keys:app", "Show, restore and rotate the device key."),
 }
 
 
@@ -65,7 +65,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # to load rich for boxes around the help takes longer than everything else together
+    rich_markup_mode=None,  # loading rich, for boxes around the help, takes longer than everything else
 )
 
 

@@ -1,4 +1,4 @@
-"""Secrets are taken out of every log line, whoever wrote it: our own code or a library at its most talkative."""
+"""Redaction of secrets in log lines, also in those that libraries write."""
 
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -6,27 +6,27 @@ from typing import Any, cast
 from urllib.parse import quote
 
 GONE = "[secret]"
-_SHORTEST = 6  # characters; a shorter one is no secret, and would be found inside of other words
+_MIN_LENGTH = 6  # a shorter text is not a secret, and would be found inside other words
 
-# Everything we make: tokens, cookies, page secrets, tickets, login codes.
+# Secrets that the server creates: tokens, cookies, page secrets, tickets, login codes.
 _OURS = r"wkf_[\w-]{20,}"
-# In an address.
+# A parameter of a URL.
 _IN_QUERY = r"(?<=[?&])(?P<parameter>ticket|code|token|access_token|api_key|key|secret|password)=[^&\s\"'<>\\]+"
-# The password of an address.
+# A user and password in a URL.
 _IN_ADDRESS = r"(?<=://)[^/\s:@\"']*:[^/\s@\"']+(?=@)"
-# A header in any form that libraries write one: 'Cookie: x', {'cookie': 'x'}, (b'cookie', b'x').
+# A header in the forms in which libraries log it: 'Cookie: x', {'cookie': 'x'}, (b'cookie', b'x').
 _HEADER = (
     r"(?P<header>\b(?:proxy-)?authorization|\b(?:set-)?cookie|\bx-wakeful-page|\bx-api-key|\bapi-key)"
     r"(?P<between>[\"']?\s*[:=]\s*|[\"']\s*,\s*)(?:b(?=[\"']))?"
     r"(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\"'\r\n][^\r\n]*)"
 )
-# The scheme of a header's value that stands by itself.
+# A header's value without its name.
 _CREDENTIALS = r"(?P<scheme>\b(?:bearer|basic) )[\w.~+/=-]+"
 
 
 def redactor(known: Collection[str] = ()) -> Callable[[str], str]:
-    """Make what takes secrets out of a text: those that look like one, and those that are known."""
-    long = [secret for secret in known if len(secret) >= _SHORTEST]
+    """Return a function that redacts a text: the known secrets, and everything that looks like one."""
+    long = [secret for secret in known if len(secret) >= _MIN_LENGTH]
     words = sorted({*long, *(quote(secret, safe="") for secret in long)}, key=len, reverse=True)
     patterns = [*map(re.escape, words), _OURS, _HEADER, _CREDENTIALS, _IN_QUERY, _IN_ADDRESS]
     found = re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
@@ -34,7 +34,7 @@ def redactor(known: Collection[str] = ()) -> Callable[[str], str]:
 
 
 def redact_all(redact: Callable[[str], str], value: Any) -> Any:
-    """Take secrets out of a value of a log line, however deep; what JSON does not know becomes text."""
+    """Redact a field of a log line, also in nested values; types that JSON does not have become text."""
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""`wakeful serve` and `wakeful migrate`. They import the server only when they are called: that takes seconds."""
+"""`wakeful serve` and `wakeful migrate`. The server is imported only when one is called, since that takes seconds."""
 
 import asyncio
 import sys
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wakeful.cli.client import fail, read_settings
+from wakeful.cli.client import fail, failing, read_settings
 from wakeful.sources import TOKEN_FILE
 
 if TYPE_CHECKING:
@@ -18,24 +18,23 @@ def serve(
     port: Annotated[int | None, typer.Option(help="The port to listen on; 0 takes any free one.")] = None,
     new: Annotated[
         bool,
-        typer.Option("--new", help="Start afresh if the store is lost: other data is moved aside, not deleted."),
+        typer.Option("--new", help="Start over if the store is lost: other data is moved aside, not deleted."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --new: do not ask.")] = False,
 ) -> None:
     """Run the server until Ctrl-C or SIGTERM."""
     if yes and not new:
-        fail("--yes answers the question that --new asks, so it needs --new.", 2)
+        fail("--yes confirms --new, so it needs --new.", 2)
     settings = read_settings(host=host, port=port)
     from wakeful.cli.logs import setup_logging
     from wakeful.config import secrets_of
 
     if new:
         _set_data_aside(settings, is_confirmed=yes)
-    from wakeful.app.errors import StartError
     from wakeful.app.listening import hide_memory, load_node
     from wakeful.app.listening import serve as listen
 
-    hide_memory()  # it holds keys, and so does its environment
+    hide_memory()  # no core dump or debugger may read the keys in it
     setup_logging(settings.log_level, settings.log_format, secrets_of(settings))
 
     def announce(address: str, login: str, recovery_key: str | None) -> None:
@@ -46,31 +45,26 @@ def serve(
         if recovery_key is not None:
             typer.echo(
                 "Recovery key, not shown at later starts; write it down and keep it apart from this machine: "
-                f"{recovery_key}"
+                + recovery_key
             )
         if settings.model == "demo":
             typer.echo("The model is the built-in demo, which is not an LLM. Set WAKEFUL_MODEL for a real one.")
 
-    try:
+    with failing():
         asyncio.run(listen(settings, lambda: load_node(settings), announce))
-    except StartError as error:
-        fail(str(error))
 
 
 def migrate() -> None:
-    """Bring the store's schema up to date. The server does so too when it starts."""
+    """Bring the store's schema up to date. The server also does this when it starts."""
     settings = read_settings()
-    from wakeful.app.errors import StartError
     from wakeful.app.listening import load_node
 
     async def open_and_close() -> None:
         async with load_node(settings).opened():
             pass
 
-    try:
+    with failing():
         asyncio.run(open_and_close())
-    except StartError as error:
-        fail(str(error))
     typer.echo("The schema is up to date.")
 
 
@@ -86,11 +80,10 @@ def _version() -> str:
 
 
 def _set_data_aside(settings: "Settings", *, is_confirmed: bool) -> None:
-    """Move the data of an earlier server aside, after asking, so that the start is a first one."""
-    from wakeful.app.errors import StartError
+    """Move the data of an earlier server aside, after asking, so that the server starts like a new one."""
     from wakeful.app.set_aside import find_earlier, set_aside
 
-    try:
+    with failing():
         earlier = find_earlier(settings)
         if earlier is None:
             return
@@ -99,12 +92,10 @@ def _set_data_aside(settings: "Settings", *, is_confirmed: bool) -> None:
             typer.echo(f"  {line}")
         if not is_confirmed:
             if not sys.stdin.isatty():
-                fail("This needs a yes, and there is no terminal to ask on. Nothing was changed. Add --yes to go on.")
-            if not typer.confirm("Nothing is deleted. Move them and start afresh?"):
+                fail("This must be confirmed, and there is no terminal. Nothing was changed. Add --yes to confirm.")
+            if not typer.confirm("Nothing is deleted. Move them and start over?"):
                 fail("Nothing was changed.")
         folder = set_aside(settings, earlier)
-    except StartError as error:
-        fail(str(error))
     typer.echo(f"Moved into {folder}: {', '.join(earlier.names)}.")
 
 

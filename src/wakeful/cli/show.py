@@ -28,7 +28,7 @@ _COLOURS = {
 
 
 class Cell(NamedTuple):
-    """A text and how it is coloured."""
+    """A text and its colour."""
 
     text: str
     colour: str | None = None
@@ -38,8 +38,13 @@ def show_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
+def show_done(result: Any, text: str, as_json: bool) -> None:
+    """Print the result of a command: a sentence, or the server's response as JSON."""
+    show_json(result) if as_json else typer.echo(text)
+
+
 def show_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, empty: str) -> None:
-    """Print rows as a table; without any, print a hint on what to do."""
+    """Print rows as a table, or a hint if there are none."""
     if not rows:
         typer.echo(empty)
         return
@@ -47,15 +52,32 @@ def show_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, emp
     _print_table(headers, [[_cell(column, row.get(column)) for column in columns] for row in rows])
 
 
+def show_list(
+    found: Mapping[str, Any] | list[Any],
+    rows: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    *,
+    empty: str,
+    as_json: bool,
+) -> None:
+    """Print a list of the server as JSON, or its rows as a table and how to get the next page."""
+    if as_json:
+        show_json(found)
+        return
+    show_table(rows, columns, empty=empty)
+    if isinstance(found, Mapping) and found.get("next"):
+        print_note(f"There are more: --page {found['next']}")
+
+
 def show_found(found: Mapping[str, Any]) -> None:
     """Print rows of an agent's database unchanged, one per line."""
     _print_table([*map(_harmless, found["columns"])], [[*map(_value, row)] for row in found["rows"]])
     if found["truncated"]:
-        typer.echo("There is more than is shown here.")
+        typer.echo("Not all rows are shown.")
 
 
 def _print_table(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
-    """Print columns side by side. A narrow terminal wraps lines: an id that is cut off would be of no use."""
+    """Print columns side by side. Lines are not cut on a narrow terminal, so that ids stay whole."""
     lines = [[Cell(header, "bold") for header in headers], *rows]
     widths = [max(_width(line[number].text) for line in lines) for number in range(len(headers))]
     for line in lines:
@@ -78,23 +100,17 @@ def _paint(cell: Cell) -> str:
 
 
 def in_words(code: str | None) -> str | None:
-    """Write a code of the server for people: did_nothing as 'did nothing'."""
+    """Return a code of the server as words: did_nothing as 'did nothing'."""
     return code and code.replace("_", " ")
 
 
-def show_more(found: Mapping[str, Any]) -> None:
-    """Print how to get the next page of a list, if there is one."""
-    if found.get("next"):
-        print_note(f"There are more: --page {found['next']}")
-
-
 def print_note(words: str) -> None:
-    """Print something besides the result, on standard error."""
+    """Print a note on standard error, apart from the result."""
     typer.secho(words, fg=typer.colors.YELLOW, err=True)
 
 
 def show_one(value: Mapping[str, Any]) -> None:
-    """Print the fields of one thing, a line each; empty ones are left out."""
+    """Print the fields of an object, one per line, without empty ones."""
     width = max(map(len, value), default=0)
     for name, each in value.items():
         if each not in (None, "", [], {}):
@@ -108,7 +124,7 @@ def _value(value: Any) -> Cell:
 
 
 def _harmless(text: str) -> str:
-    """Escape control characters, which a model may have written to act on the terminal."""
+    """Escape control characters, so that a text by a model cannot control the terminal."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
@@ -127,7 +143,7 @@ def _cell(column: str, value: Any) -> Cell:
 
 
 def _time(text: str) -> str:
-    """Write an instant in this machine's zone, to the second."""
+    """Return an instant in this machine's time zone, to the second."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

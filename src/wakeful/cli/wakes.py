@@ -1,52 +1,50 @@
 """`wakeful wake …`: book, list and change wakes."""
 
 import time
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from wakeful.cli.client import Server, connect, fail
-from wakeful.cli.show import AsJson, PageOption, in_words, print_note, show_json, show_more, show_one, show_table
+from wakeful.cli.client import Server, connect, fail, to_body
+from wakeful.cli.show import AsJson, PageOption, in_words, print_note, show_done, show_json, show_list, show_one
 from wakeful.cli.zone import send_zone
 
 app = typer.Typer(help="Book, list and change wakes.", no_args_is_help=True, rich_markup_mode=None)
 
 WakeId = Annotated[str, typer.Argument(help="The id of a wake, as `wakeful wake ls` shows it.")]
-_LONG_AGO = "2000-01-01T00:00:00Z"  # what is past comes at once
+Every = Annotated[int | None, typer.Option(help="recall: repeat after this number of seconds.")]
+Cron = Annotated[str | None, typer.Option(help="recall: repeat by a cron rule of five fields.")]
+Zone = Annotated[str | None, typer.Option(help="The IANA time zone of --when and --cron, such as Europe/Berlin.")]
+Until = Annotated[str | None, typer.Option(help="recall: when to stop repeating.")]
+MaxRuns = Annotated[int | None, typer.Option(help="recall: how many times at most.")]
+OnMiss = Annotated[
+    Literal["skip", "run_once", "run_catchup"] | None,
+    typer.Option(help="recall, next-run: what to do about times when the server was down."),
+]
+Priority = Annotated[
+    Literal["normal", "low"] | None,
+    typer.Option(help="recall, next-run: low waits while you are talking to the agent."),
+]
+Comment = Annotated[str | None, typer.Option(help="A label; not for next-run.")]
+Door = Literal["recall", "message", "session", "next-run"]
+
+_LONG_AGO = "2000-01-01T00:00:00Z"  # a schedule in the past fires at once
 _ENDED = ("success", "failed", "stopped", "skipped", "interrupted")
-
-
-class Door(StrEnum):
-    """Where a wake lands, and what it can do."""
-
-    recall = "recall"
-    message = "message"
-    session = "session"
-    next_run = "next-run"
-
-
-class Missed(StrEnum):
-    """What to do about times missed while the server was away."""
-
-    skip = "skip"
-    run_once = "run_once"
-    run_catchup = "run_catchup"
-
-
-class Priority(StrEnum):
-    """Whether it gives way to a user who is talking."""
-
-    normal = "normal"
-    low = "low"
-
-
-_OPTIONS = {  # by door: which options it takes besides --when, --agent and --json
-    Door.recall: {"session", "every", "cron", "zone", "until", "max_runs", "comment", "on_miss", "priority"},
-    Door.message: {"session", "zone", "comment", "ephemeral"},
-    Door.session: {"session", "zone", "comment", "ephemeral", "name", "tool", "model"},
-    Door.next_run: {"zone", "on_miss", "priority", "view"},
+_OPTIONS: dict[Door, set[str]] = {  # besides TEXT, --when, --agent and the form of the output
+    "recall": {"session", "every", "cron", "zone", "until", "max_runs", "comment", "on_miss", "priority"},
+    "message": {"session", "zone", "comment", "ephemeral"},
+    "session": {"session", "zone", "comment", "ephemeral", "name", "tool", "model"},
+    "next-run": {"zone", "on_miss", "priority", "view"},
 }
+_EVERY_DOOR = {"instructions", "when", "door", "agent", "quiet", "as_json"}
+_NAMES = {"every": "interval_seconds", "zone": "timezone", "view": "context_views"}  # of options in a request
+_TEXTS: dict[Door, dict[str, str]] = {  # those that each door calls differently
+    "recall": {"instructions": "additional_context_message", "comment": "internal_comment"},
+    "message": {"instructions": "message", "comment": "label"},
+    "session": {"instructions": "message", "comment": "label"},
+    "next-run": {},
+}
+_CONFIG = {"name": "session_name", "tool": "tool_ids", "model": "model"}  # of options in a session_config
 
 
 @app.command()
@@ -60,25 +58,19 @@ def add(
             help="recall: in a session, once or repeatedly. message: once, when the session is idle. session: in a "
             "new session. next-run: the agent's one next run, in a new session.",
         ),
-    ] = Door.recall,
+    ] = "recall",
     session: Annotated[str | None, typer.Option(help="The id of its session; without it, a new one.")] = None,
     agent: Annotated[
         str | None, typer.Option(help="The agent, by id or name, if no session is given; without it, your first one.")
     ] = None,
-    every: Annotated[int | None, typer.Option(help="recall: repeat every so many seconds.")] = None,
-    cron: Annotated[str | None, typer.Option(help="recall: repeat by a cron rule of five fields.")] = None,
-    zone: Annotated[
-        str | None, typer.Option(help="The IANA time zone of --when and --cron, such as Europe/Berlin.")
-    ] = None,
-    until: Annotated[str | None, typer.Option(help="recall: when to stop repeating.")] = None,
-    max_runs: Annotated[int | None, typer.Option(help="recall: how many times at most.")] = None,
-    on_miss: Annotated[
-        Missed | None, typer.Option(help="recall, next-run: what to do about times when the server was down.")
-    ] = None,
-    priority: Annotated[
-        Priority | None, typer.Option(help="recall, next-run: low waits while you are talking to the agent.")
-    ] = None,
-    comment: Annotated[str | None, typer.Option(help="A label; not for next-run.")] = None,
+    every: Every = None,
+    cron: Cron = None,
+    zone: Zone = None,
+    until: Until = None,
+    max_runs: MaxRuns = None,
+    on_miss: OnMiss = None,
+    priority: Priority = None,
+    comment: Comment = None,
     ephemeral: Annotated[
         bool, typer.Option("--ephemeral", help="message, session: forget it if the server restarts.")
     ] = False,
@@ -90,35 +82,19 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Book a wake. Without a time it fires at once."""
-    given: dict[str, Any] = {
-        "session": session,
-        "every": every,
-        "cron": cron,
-        "zone": zone,
-        "until": until,
-        "max_runs": max_runs,
-        "on_miss": on_miss,
-        "priority": priority,
-        "comment": comment,
-        "ephemeral": ephemeral or None,
-        "name": name,
-        "tool": tool or None,
-        "model": model,
-        "view": view or None,
-    }
-    given = {option: value for option, value in given.items() if value is not None}
-    _check_options(door, given)
+    given = to_body(locals(), without=() if ephemeral else ("ephemeral",))
+    for option in [each for each in given if each not in _EVERY_DOOR | _OPTIONS[door]]:
+        takes = ", ".join(f"--{each.replace('_', '-')}" for each in sorted(_OPTIONS[door]))
+        fail(f"--{option.replace('_', '-')} does not go with --as {door}, which takes: {takes}.", 2)
     server = connect()
     if when or cron or until:
         send_zone(server)
-    if door is Door.recall:
-        booked, wake_id = _book_recall(server, instructions, when, agent, given)
-    elif door is Door.next_run:
-        booked, wake_id = _book_next_run(server, instructions, when, agent, given)
-    else:
-        booked, wake_id = _book_schedule(server, door, instructions, when, agent, given)
+    booked = _book(server, door, given)
+    wake_id = next(booked[key]["id"] for key in ("recall", "schedule", "next_run") if key in booked).removeprefix(
+        "sch-"
+    )
     if as_json or quiet:
-        show_json(booked) if as_json else typer.echo(wake_id)
+        show_done(booked, wake_id, as_json)
         return
     typer.echo(f"Booked: {booked['told']}. Wake {wake_id}.")
     if booked.get("clamped"):
@@ -142,13 +118,9 @@ def list_wakes(
     server = connect()
     is_live = None if every_status or status is not None else True
     found = server.get("wakes", status=status, live=is_live, agent_id=server.agent_id(agent), limit=limit, page=page)
-    if as_json:
-        show_json(found)
-        return
     columns = ("id", "nominal_at", "kind", "call_type", "status", "last_run", "scheduled_by", "comment")
-    rows = [{**wake, "last_run": _told(wake["last_run"])} for wake in found["wakes"]]
-    show_table(rows, columns, empty="No wakes. Book one with `wakeful wake add`.")
-    show_more(found)
+    rows = [{**wake, "last_run": _describe(wake["last_run"])} for wake in found["wakes"]]
+    show_list(found, rows, columns, empty="No wakes. Book one with `wakeful wake add`.", as_json=as_json)
 
 
 @app.command()
@@ -163,30 +135,18 @@ def edit(
     wake_id: WakeId,
     when: Annotated[str | None, typer.Option(help="A new time.")] = None,
     instructions: Annotated[str | None, typer.Option(help="A new text.")] = None,
-    every: Annotated[int | None, typer.Option(help="A new interval in seconds, for a recurring recall.")] = None,
-    cron: Annotated[str | None, typer.Option(help="A new cron rule, for a recurring recall.")] = None,
-    zone: Annotated[str | None, typer.Option(help="Another IANA time zone, for a recall.")] = None,
-    until: Annotated[str | None, typer.Option(help="When to stop repeating, for a recurring recall.")] = None,
-    max_runs: Annotated[int | None, typer.Option(help="How many times at most, for a recurring recall.")] = None,
-    on_miss: Annotated[Missed | None, typer.Option(help="What to do about times when the server was down.")] = None,
-    priority: Annotated[Priority | None, typer.Option(help="low waits while you are talking to the agent.")] = None,
-    comment: Annotated[str | None, typer.Option(help="A new label.")] = None,
+    every: Every = None,
+    cron: Cron = None,
+    zone: Zone = None,
+    until: Until = None,
+    max_runs: MaxRuns = None,
+    on_miss: OnMiss = None,
+    priority: Priority = None,
+    comment: Comment = None,
     as_json: AsJson = False,
 ) -> None:
     """Change a wake that has not fired yet."""
-    given = {
-        "when": when,
-        "instructions": instructions,
-        "interval_seconds": every,
-        "cron": cron,
-        "timezone": zone,
-        "until": until,
-        "max_runs": max_runs,
-        "on_miss": on_miss,
-        "priority": priority,
-        "comment": comment,
-    }
-    body = {name: value for name, value in given.items() if value is not None}
+    body = to_body(locals(), _NAMES, without=("wake_id", "as_json"))
     if not body:
         fail("Nothing to change: give at least one option, such as --when or --instructions.", 2)
     server = connect()
@@ -200,7 +160,7 @@ def edit(
 def cancel(wake_id: WakeId, as_json: AsJson = False) -> None:
     """Cancel a wake that has not fired yet."""
     done = connect().delete("wakes", wake_id)
-    show_json(done) if as_json else typer.echo("Cancelled.")
+    show_done(done, "Cancelled.", as_json)
 
 
 @app.command()
@@ -234,85 +194,32 @@ def run(
 def why(wake_id: WakeId, as_json: AsJson = False) -> None:
     """Show what was decided about each planned time, and why."""
     found = connect().get("wakes", wake_id, "why")
-    if as_json:
-        show_json(found)
-        return
-    show_table(
-        found["decisions"], ("nominal_at", "at", "code", "run_id", "detail"), empty="Nothing has been decided yet."
-    )
+    columns = ("nominal_at", "at", "code", "run_id", "detail")
+    show_list(found, found["decisions"], columns, empty="Nothing has been decided yet.", as_json=as_json)
 
 
-def _told(run: dict[str, Any] | None) -> str | None:
-    """Say how a run ended in a word or two."""
+def _describe(run: dict[str, Any] | None) -> str | None:
+    """Return how a run ended, in a word or two."""
     return None if run is None else in_words(run["note"] or run["status"])
 
 
-def _check_options(door: Door, given: dict[str, Any]) -> None:
-    for option in given:
-        if option not in _OPTIONS[door]:
-            takes = ", ".join(f"--{each.replace('_', '-')}" for each in sorted(_OPTIONS[door]))
-            fail(f"--{option.replace('_', '-')} does not go with --as {door}, which takes: {takes}.", 2)
-
-
-def _book_recall(server: Server, text: str, when: str | None, agent: str | None, given: dict[str, Any]) -> Any:
-    is_recurring = "every" in given or "cron" in given
-    body = {
-        "call_type": "recurring" if is_recurring else "immediate" if when is None else "once",
-        "additional_context_message": text,
-        "when": when,
-        "timezone": given.get("zone"),
-        "interval_seconds": given.get("every"),
-        "cron": given.get("cron"),
-        "until": given.get("until"),
-        "max_runs": given.get("max_runs"),
-        "on_miss": given.get("on_miss"),
-        "priority": given.get("priority"),
-        "internal_comment": given.get("comment"),
-    }
-    booked = server.post("sessions", _session(server, agent, given), "recall", body=_without_nothing(body))
-    return booked, booked["recall"]["id"]
-
-
-def _book_schedule(
-    server: Server, door: Door, text: str, when: str | None, agent: str | None, given: dict[str, Any]
-) -> Any:
-    config = {"session_name": given.get("name"), "tool_ids": given.get("tool"), "model": given.get("model")}
-    where = _session(server, agent, given)
-    body = {
-        "kind": str(door),
-        "message": text,
-        "at": _LONG_AGO if when is None else None,
-        "when": when,
-        "timezone": given.get("zone"),
-        "label": given.get("comment"),
-        "ephemeral": given.get("ephemeral"),
-        "session_config": _without_nothing(config) if door is Door.session else None,
-    }
-    booked = server.post("sessions", where, "schedules", body=_without_nothing(body))
-    return booked, booked["schedule"]["id"].removeprefix("sch-")
-
-
-def _book_next_run(server: Server, text: str, when: str | None, agent: str | None, given: dict[str, Any]) -> Any:
-    whose = server.agent_id(agent) or server.first_agent_id()
-    body = {
-        "instructions": text,
-        "in_seconds": 0 if when is None else None,
-        "when": when,
-        "timezone": given.get("zone"),
-        "context_views": given.get("view"),
-        "priority": given.get("priority"),
-        "on_miss": given.get("on_miss"),
-    }
-    booked = server.put("agents", whose, "next-run", body=_without_nothing(body))
-    return booked, booked["next_run"]["id"]
-
-
-def _session(server: Server, agent: str | None, given: dict[str, Any]) -> str:
-    return given.get("session") or server.post("sessions", body={"agent_id": server.agent_id(agent)})["id"]
-
-
-def _without_nothing(body: dict[str, Any]) -> dict[str, Any]:
-    return {key: each for key, each in body.items() if each is not None}
+def _book(server: Server, door: Door, given: dict[str, Any]) -> dict[str, Any]:
+    names = _NAMES | _TEXTS[door]
+    asked = given.keys() & (_OPTIONS[door] | {"instructions", "when"}) - {"session", *_CONFIG}
+    body = {names.get(name, name): given[name] for name in asked}
+    agent_id = server.agent_id(given.get("agent"))
+    if door == "next-run":
+        body |= {} if "when" in given else {"in_seconds": 0}
+        return server.put("agents", agent_id or server.first_agent_id(), "next-run", body=body)
+    session = given.get("session") or server.post("sessions", body={"agent_id": agent_id})["id"]
+    if door == "recall":
+        is_recurring = "every" in given or "cron" in given
+        body["call_type"] = "recurring" if is_recurring else "once" if "when" in given else "immediate"
+        return server.post("sessions", session, "recall", body=body)
+    body |= {"kind": door} | ({} if "when" in given else {"at": _LONG_AGO})
+    if door == "session":
+        body["session_config"] = {key: given[name] for name, key in _CONFIG.items() if name in given}
+    return server.post("sessions", session, "schedules", body=body)
 
 
 def _wait_for(server: Server, run_id: str) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def machine_zone() -> str | None:
             if name:
                 return ZoneInfo(name).key
         except (ZoneInfoNotFoundError, ValueError, OSError):
-            continue  # such as TZ=CET-1CEST, which names no place
+            continue  # such as TZ=CET-1CEST, which is not an IANA name
     return None
 
 

@@ -1,4 +1,4 @@
-"""The description of the API for people: every route on one page, with no script and nothing from elsewhere."""
+"""The API reference at /docs: all routes on one page, without scripts or files from other hosts."""
 
 from base64 import b64encode
 from hashlib import sha256
@@ -22,7 +22,7 @@ _HEADERS = {
 
 
 def install(app: FastAPI) -> None:
-    """Put the page at /docs. FastAPI's own would load its scripts from another host."""
+    """Add /docs. FastAPI's own page would load scripts from another host."""
 
     @app.get("/docs", include_in_schema=False)
     async def show_routes() -> HTMLResponse:  # pyright: ignore[reportUnusedFunction]
@@ -33,17 +33,19 @@ def _write(described: dict[str, Any]) -> str:
     groups: dict[str, list[str]] = {}
     for path, operations in described["paths"].items():
         for method, operation in operations.items():
-            row = f"<tr><td><code>{method.upper()} {escape(path)}</code></td><td>{escape(_say(operation))}</td></tr>"
+            row = (
+                f"<tr><td><code>{method.upper()} {escape(path)}</code></td><td>{escape(_describe(operation))}</td></tr>"
+            )
             groups.setdefault(operation.get("tags", ["other"])[0], []).append(row)
     tables = "".join(f"<h2>{escape(name)}</h2><table>{''.join(rows)}</table>" for name, rows in sorted(groups.items()))
     title = f"{escape(described['info']['title'])} {escape(described['info']['version'])}: API"
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>{title}</title><style>{_STYLE}</style><h1>{title}</h1>"
-        "<p>The whole description, with every field: <code>GET /openapi.json</code>. The frames of the sockets: "
+        "<p>All fields: <code>GET /openapi.json</code>. The frames of the sockets: "
         f"<code>GET /ws/schema</code>.</p>{tables}</html>"
     )
 
 
-def _say(operation: dict[str, Any]) -> str:
+def _describe(operation: dict[str, Any]) -> str:
     return operation.get("description") or operation.get("summary", "")

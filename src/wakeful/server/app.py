@@ -1,4 +1,4 @@
-"""The HTTP application: every door, none of them with a rule of its own."""
+"""The HTTP application: all routes and sockets."""
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -38,12 +38,12 @@ def create_app(
     find_held: Callable[[], Sequence[Mapping[str, object]]] = lambda: (),
     shell: Confined = "refused",
 ) -> FastAPI:
-    """Make the application of one node. `find_problems` says what keeps wakes from firing; nothing is good news.
+    """Create the application of one node.
 
-    `find_held` says what waits for other nodes.
+    `find_problems` returns the reasons why wakes do not fire, `find_held` the runs that wait for other nodes.
     """
     app = copy(_application(version))
-    app.middleware_stack = None  # made at the first request, around this copy
+    app.middleware_stack = None  # built at the first request, for this copy
     app.state = State()
     app.state.services = services
     app.state.find_problems = find_problems
@@ -56,12 +56,7 @@ def create_app(
         shell=shell,
     )
     app.state.sockets = Sockets(
-        hub=services.hub,
-        stream=services.stream,
-        feed=services.feed,
-        sessions=services.sessions,
-        runs=services.runs,
-        presence=services.presence,
+        services=services,
         open_sockets=OpenSockets(services.accounts),
         heartbeats=Heartbeats(heartbeat_seconds),
     )
@@ -71,14 +66,14 @@ def create_app(
 
 @cache
 def _application(version: str) -> FastAPI:
-    """Put the routes together. What they need of a node they find in its copy's state, so this is done once."""
+    """Create the routes, once. What they need of a node is in the state of its copy."""
     app = FastAPI(title="Wakeful", version=version, responses=errors.RESPONSES, docs_url=None, redoc_url=None)
     errors.install(app)
     api_docs.install(app)
     for router in (
         about.router,
         accounts.router,
-        agenda.router,  # before wakes: its path would match as a wake's id
+        agenda.router,  # before wakes: /wakes/preview would match /wakes/{wake_id}
         agents.router,
         instruction_files.router,
         approvals.router,

@@ -1,6 +1,6 @@
 """The caller of a route, and the scope that the route requires.
 
-The gate has found out who it is; a route says how large a scope it takes.
+The gate has authenticated the caller; a route declares the scope that it needs.
 
     @router.get("/sessions")
     async def sessions(caller: Reader) -> …
@@ -19,24 +19,24 @@ from wakeful.server.gate import COOKIE, PAGE_HEADER
 from wakeful.server.login_attempts import Tries
 from wakeful.service.people.accounts import Accounts
 
-# For the API's description alone: the gate has looked at them before any route is found.
-_bearer = HTTPBearer(auto_error=False, description="A token, made at `POST /tokens` or by `WAKEFUL_TOKEN`.")
+# Only for the OpenAPI description: the gate has checked them before a route is found.
+_bearer = HTTPBearer(auto_error=False, description="A token, created with `POST /tokens` or set with `WAKEFUL_TOKEN`.")
 _cookie = APIKeyCookie(
     name=COOKIE,
     auto_error=False,
-    description=f"What a browser keeps after its login; with {PAGE_HEADER}.",
+    description=f"The cookie of a logged-in browser; with {PAGE_HEADER}.",
 )
 _page = APIKeyHeader(name=PAGE_HEADER, auto_error=False, description="The secret from `POST /login`; with the cookie.")
 
 
 def install(app: FastAPI, accounts: Accounts, tries: Tries) -> None:
-    """Hand the routes what they ask for here."""
+    """Store what the dependencies below return."""
     app.state.accounts = accounts
     app.state.tries = tries
 
 
 def identity_of(connection: HTTPConnection) -> Identity:
-    """Return who stands behind a request or a socket that came through the gate."""
+    """Return the caller of a request or a socket, as the gate authenticated it."""
     identity = getattr(connection.state, "identity", None)
     if not isinstance(identity, Identity):
         raise NotSignedIn
@@ -49,18 +49,18 @@ async def identity(
     _kept: Annotated[object, Depends(_cookie)],
     _held: Annotated[object, Depends(_page)],
 ) -> Identity:
-    """Ask for the caller, whatever their scope."""
+    """Return the caller, whatever their scope."""
     return identity_of(request)
 
 
 def require(scope: Scope) -> Callable[[Identity], Awaitable[Identity]]:
-    """Make a dependency that refuses callers whose scope is too small."""
+    """Return a dependency that refuses callers whose scope is too small."""
 
     async def caller_with_scope(caller: Annotated[Identity, Depends(identity)]) -> Identity:
         check_scope(caller, scope)
         return caller
 
-    caller_with_scope.scope = scope  # pyright: ignore[reportFunctionMemberAccess]  (the reference is written from it)
+    caller_with_scope.scope = scope  # pyright: ignore[reportFunctionMemberAccess]  (for the reference and DoorRoute)
     return caller_with_scope
 
 

@@ -1,4 +1,4 @@
-"""Every failure in one shape: `{"error": {"code", "message", "hint"?, "field"?}}`."""
+"""Error responses, all in one form: `{"error": {"code", "message", "hint"?, "field"?}}`."""
 
 import logging
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ _CODES = {
     408: "request_timeout",
     413: "body_too_large",
 }
-_MAX_SHOWN = 100  # characters of a value that was refused
+_MAX_SHOWN = 100  # characters of an invalid value
 
 
 class ErrorDetail(BaseModel):
@@ -47,20 +47,20 @@ class ErrorDetail(BaseModel):
 
 
 class ErrorAnswer(BaseModel):
-    """The one shape of every failure."""
+    """The body of every error response."""
 
     error: ErrorDetail
 
 
 # Error responses of every route, for `FastAPI(responses=…)`.
 RESPONSES: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": ErrorAnswer, "description": "The request was refused, and why."},
-    "5XX": {"model": ErrorAnswer, "description": "The server could not do it."},
+    "4XX": {"model": ErrorAnswer, "description": "The request was refused, with the reason."},
+    "5XX": {"model": ErrorAnswer, "description": "The server failed."},
 }
 
 
 def install(app: FastAPI) -> None:
-    """Give an application's failures their shape."""
+    """Register the exception handlers."""
     app.add_exception_handler(WakefulError, _answer_ours)
     app.add_exception_handler(RequestValidationError, _answer_validation)
     app.add_exception_handler(HTTPException, _answer_http)
@@ -73,7 +73,7 @@ def status_of(error: WakefulError) -> int:
 
 
 def answer(error: WakefulError) -> JSONResponse:
-    """Make the response that tells of an error of ours."""
+    """Return the response to an error of the domain."""
     headers: dict[str, str] = {}
     if isinstance(error, NotSignedIn):
         headers["WWW-Authenticate"] = "Bearer"
@@ -91,10 +91,10 @@ def shape(
     field: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    """Make a response in the one shape; what is None is left out."""
-    told = {"code": code, "message": message, "hint": hint, "field": field}
-    # A lone surrogate, which JSON can carry in, cannot be written out again.
-    detail = {key: value.encode("utf-8", "replace").decode() for key, value in told.items() if value is not None}
+    """Return an error response; fields that are None are left out."""
+    fields = {"code": code, "message": message, "hint": hint, "field": field}
+    # JSON can contain a lone surrogate, which UTF-8 cannot.
+    detail = {key: value.encode("utf-8", "replace").decode() for key, value in fields.items() if value is not None}
     return JSONResponse({"error": detail}, status_code=status, headers=headers)
 
 
@@ -124,7 +124,7 @@ class _Short(Repr):
 
 
 def _show(value: object) -> str:
-    """Show the beginning of a value; the repr of all of it may have many megabytes."""
+    """Return the beginning of a value's repr, which may have many megabytes."""
     shown = repr(value[: _MAX_SHOWN + 1]) if isinstance(value, str | bytes) else _Short().repr(value)
     return shown if len(shown) <= _MAX_SHOWN else shown[:_MAX_SHOWN] + "…"
 
@@ -133,16 +133,16 @@ async def _answer_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     status = error.status_code
     takes = (error.headers or {}).get("Allow", "other methods")
-    words = {
-        404: f"There is nothing at {request.url.path!r}. GET /docs lists every route.",
+    messages = {
+        404: f"There is no route {request.url.path!r}. GET /docs lists all routes.",
         405: f"{request.url.path!r} does not take {request.method}. It takes {takes}.",
     }
     code = _CODES.get(status, f"http_{status}")
-    return shape(status, code, words.get(status, str(error.detail)), headers=error.headers)
+    return shape(status, code, messages.get(status, str(error.detail)), headers=error.headers)
 
 
 async def _answer_system(_request: Request, error: Exception) -> JSONResponse:
-    """Say what has run out, without the path that the system names; what else it is stays unexpected."""
+    """Answer a lack of disk space, memory or descriptors, without the paths in the system's message."""
     lacks = find_shortage(error)
     if lacks is None:
         raise error
@@ -152,4 +152,4 @@ async def _answer_system(_request: Request, error: Exception) -> JSONResponse:
 
 async def _answer_unexpected(_request: Request, _error: Exception) -> JSONResponse:
     # Starlette raises it again once this is sent, and the server logs it; the client gets no internals.
-    return shape(500, "internal_error", "Something went wrong in the server. Its log says what.")
+    return shape(500, "internal_error", "An unexpected error happened. The server's log has the details.")

@@ -1,7 +1,6 @@
-"""The gate in front of everything, for HTTP and WebSocket alike: Host, Origin, then who it is.
+"""The outermost ASGI application: checks Host and Origin, then authenticates, for HTTP and WebSockets alike.
 
-It must be the outermost application, so that no route can be reached around it. The authenticated caller is in
-`scope["state"]["identity"]`.
+No route can be reached around it. The authenticated caller is in `scope["state"]["identity"]`.
 """
 
 import asyncio
@@ -31,7 +30,7 @@ from wakeful.server.ws.socket_counts import SocketCounts
 from wakeful.service.people.accounts import Accounts
 
 COOKIE = "wakeful"
-SECURE_COOKIE = "__Host-wakeful"  # with HTTPS: nothing but this very host can set it
+SECURE_COOKIE = "__Host-wakeful"  # with HTTPS: only this host can set it
 PAGE_HEADER = "X-Wakeful-Page"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -51,7 +50,7 @@ class CrossSite(Forbidden):
 
     def __init__(self) -> None:
         super().__init__(
-            "The browser says that another site sent this request.", hint="Open this server's own page instead."
+            "The browser reports that another site sent this request.", hint="Open this server's own page instead."
         )
 
 
@@ -75,7 +74,7 @@ class Gate:
             await _refuse(answer(error), scope, receive, send)
             return
         if scope["type"] == "websocket":
-            # Past the layers of the frameworks in between, which cost as much again as sending a frame does.
+            # Without the layers of the frameworks in between, which cost as much as sending the frame.
             scope["state"]["send"] = send
             with self._sockets.counted(scope["state"]["identity"].token_id):
                 await self._app(scope, receive, send)
@@ -83,8 +82,8 @@ class Gate:
         await self._pass_on(scope, receive, send, MAX_BODY if is_known else MAX_OPEN_BODY)
 
     async def _admit(self, scope: Scope) -> bool:
-        """Return whether we know who it is; raise if they may not come in."""
-        ticket = take_ticket(scope)  # before anything else: the server logs the address of a socket that is refused
+        """Return whether the caller is authenticated; raise if the request is refused."""
+        ticket = take_ticket(scope)  # first: uvicorn logs the URL of a socket that is refused
         headers = Headers(scope=scope)
         host = self._check_host(scope, headers)
         self._check_origin(scope, headers, host)
@@ -122,7 +121,7 @@ class Gate:
             raise NotSignedIn
         if _acts(scope) and "origin" not in headers:
             raise OriginNeeded
-        # Neither of the two can be guessed, so a wrong one is an old one: it is not counted.
+        # Not counted as an attempt: they cannot be guessed, so a wrong one has expired.
         return await self._accounts.identify_browser(cookie, headers.get(PAGE_HEADER, ""))
 
     async def _identify_bearer(self, header: str, client: str) -> Identity:
@@ -139,13 +138,13 @@ class Gate:
 
     def _count_wrong(self, identity: Identity | None, client: str, error: WakefulError) -> Identity:
         if identity is None:
-            self._tries.check(client)  # only now: wrong tokens of others must not lock a right one out
+            self._tries.check(client)  # only now: wrong tokens of others must not lock out a valid one
             self._tries.count(client)
             raise error
         return identity
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send, most: int) -> None:
-        """Hand a request on, with a limit on its body and with our headers on its answer."""
+        """Pass a request on, with a limit on its body and security headers on the response."""
         has_begun = False
 
         async def send_with_headers(message: Message) -> None:
@@ -158,14 +157,14 @@ class Gate:
         try:
             check_length(scope, most)
             await self._app(scope, limited(receive, most), send_with_headers)
-        except BodyTooLarge as error:  # when the application has no words for it
+        except BodyTooLarge as error:  # if the application did not answer it
             if has_begun:
                 raise
             await shape(413, "body_too_large", error.detail)(scope, receive, send_with_headers)
 
 
 def raw_send(connection: HTTPConnection) -> Send:
-    """Return what sends to a socket that came through the gate, without anything in between."""
+    """Return the server's own send function of a socket, without the layers in between."""
     return connection.state.send
 
 
@@ -174,18 +173,18 @@ def _scheme(scope: Scope) -> str:
 
 
 def _client(scope: Scope) -> str:
-    # Forwarded headers are anyone's to write, so only the connection itself counts.
+    # Not from forwarded headers, which anyone can write.
     client = scope.get("client")
     return client[0] if client else ""
 
 
 def _acts(scope: Scope) -> bool:
-    """Return whether a request may change something, as opposed to just asking."""
+    """Return whether a request may change something."""
     return scope["type"] == "websocket" or scope["method"] not in SAFE
 
 
 def _is_open(scope: Scope) -> bool:
-    """Return whether a request is answered without a token: life signs, the login, the page's own files."""
+    """Return whether a request needs no token: liveness, login, and the files of the page."""
     if scope["type"] == "websocket":
         return False
     return scope["path"] in ("/healthz", "/login") or (scope["method"] in ("GET", "HEAD") and _is_page(scope["path"]))
@@ -204,12 +203,12 @@ def _add_headers(message: Message, scope: Scope) -> None:
 
 
 async def _refuse(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
-    """Send someone away; a socket before it is accepted, with the same answer."""
+    """Send an error response; a socket gets it before it is accepted."""
     for name, value in (SECURITY_HEADERS | {"Cache-Control": "no-store"}).items():
         response.headers.setdefault(name, value)
     if scope["type"] == "websocket" and "websocket.http.response" not in scope.get("extensions", {}):
-        await send({"type": "websocket.close", "code": 1008})  # which the server turns into a 403
+        await send({"type": "websocket.close", "code": 1008})  # uvicorn makes a 403 of it
         return
     await response(scope, receive, send)
-    # uvicorn takes the answer for a missing handshake and logs an error, unless it can close the connection first.
+    # Let uvicorn close the connection first: otherwise it logs a missing handshake as an error.
     await asyncio.sleep(0)

@@ -1,11 +1,11 @@
-"""Which names this server answers to, and which pages may talk to it.
+"""Checks of the Host and Origin headers, against DNS rebinding and requests of other sites.
 
-A page of any site can make a browser send requests here, and a site can make its own name point to 127.0.0.1. So a
-request must name one of our hosts, and a page that sends one must come from that very host.
+A page of any site can make a browser send requests here, and a site can let its own name resolve to 127.0.0.1. So the
+Host header must name this server, and the Origin of a page must be the same host.
 
-- Loopback names and the address we are bound to count with the port we listen on.
-- A host from the settings counts with every port: only the operator of the proxy or the port mapping knows which one
-  people see. TLS may end there too, so either scheme counts.
+- Loopback names and the bound address are valid with the port that the server listens on.
+- A host from the settings is valid with every port, because only the operator of a proxy or a port mapping knows the
+  public one. TLS may end there too, so both schemes are valid.
 """
 
 import re
@@ -25,7 +25,7 @@ class UnreadableHost(Invalid):
     code = "unreadable_host"
 
     def __init__(self) -> None:
-        super().__init__("A request must have exactly one Host header that names a host.")
+        super().__init__("A request must have exactly one valid Host header.")
 
 
 class WrongHost(Forbidden):
@@ -33,7 +33,7 @@ class WrongHost(Forbidden):
 
     def __init__(self, host: str) -> None:
         super().__init__(
-            f"This server does not answer to the host {host!r}.",
+            f"The host {host!r} is not one of this server's.",
             hint="Use the address it printed at its start, or add the host's name to WAKEFUL_ALLOWED_HOSTS.",
         )
 
@@ -43,31 +43,31 @@ class WrongOrigin(Forbidden):
 
     def __init__(self, origin: str) -> None:
         super().__init__(
-            f"A page from {origin!r} may not talk to this server.",
-            hint="Only its own page may. A proxy in front must pass on the Host header as it came.",
+            f"A page from {origin!r} may not use this server.",
+            hint="Only its own page may. A proxy must pass the Host header on unchanged.",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A host as a header names it."""
+    """The host in a header."""
 
     name: str  # lower case; an IPv6 address without its brackets
-    port: int | None  # None: whichever is usual for the scheme
+    port: int | None  # None: the default port of the scheme
 
     def at(self, scheme: str) -> tuple[str, int | None]:
         return (self.name, self.port if self.port is not None else DEFAULT_PORTS.get(scheme))
 
 
 class AllowedHosts:
-    """The names a server answers to."""
+    """The host names of a server."""
 
     def __init__(self, bound: str, allowed: Iterable[str]) -> None:
         self._own = frozenset(LOOPBACK) | ({_normal(bound)} - {"0.0.0.0", "::"})
         self._allowed = frozenset(_normal(name) for name in allowed)
 
     def check(self, header: str, scheme: str, port: int | None) -> Host:
-        """Refuse a Host header that does not mean us, at the port we listen on."""
+        """Refuse a Host header that does not name this server and its port."""
         host = parse_host(header)
         if host is None:
             raise UnreadableHost
@@ -76,7 +76,7 @@ class AllowedHosts:
         return host
 
     def check_origin(self, origin: str, host: Host, scheme: str) -> None:
-        """Refuse an Origin that is not the very host the request went to."""
+        """Refuse an Origin that is not the host of the request."""
         claimed, _, rest = origin.lower().partition("://")
         named = parse_host(rest)
         schemes = ("http", "https") if host.name in self._allowed else (scheme,)
@@ -85,7 +85,7 @@ class AllowedHosts:
 
 
 def parse_host(text: str) -> Host | None:
-    """Read `name`, `name:port` or `[address]:port`."""
+    """Parse `name`, `name:port` or `[address]:port`."""
     found = _HOST.fullmatch(text.lower())
     if found is None:
         return None

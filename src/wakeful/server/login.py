@@ -1,10 +1,10 @@
-"""The login of a browser: a one-time link becomes a cookie and a secret that the page keeps in its storage.
+"""Login of a browser: a one-time link is exchanged for a cookie and a secret in the page's local storage.
 
-A cookie is sent to every server on its host, whatever the port, so it opens nothing by itself. The storage belongs to
-the page's origin, port included; the page sends the secret in a header.
+A cookie is sent to all servers on its host, whatever the port, so it is not enough by itself. Local storage belongs to
+the page's origin, including the port; the page sends the secret in a header.
 
-Opening the link only shows a page that sends the code on, so the programs that look at every link before a person does
-do not use it up.
+Opening the link shows a page that sends the code with a POST request, so that programs which preview links do not use
+it up.
 """
 
 from base64 import b64encode
@@ -26,19 +26,19 @@ router = APIRouter(route_class=DoorRoute, tags=["login"])
 
 STORAGE_KEY = "wakeful-page-secret"  # web/src/api/secret.ts reads it
 
-# The storage is tried before the code is sent, for the code works only once.
+# Local storage is tested before the code is sent, because the code works only once.
 _SEND = f"""
 const form = document.forms[0], said = document.querySelector("[role=alert]");
 const logIn = async () => {{
   try {{
     localStorage.setItem("{STORAGE_KEY}", localStorage.getItem("{STORAGE_KEY}") ?? "");
   }} catch {{
-    throw new Error("This browser keeps no data for this page. Allow it to, then open the link again.");
+    throw new Error("This browser does not store data for this page. Allow it, then open the link again.");
   }}
   const answer = await fetch("/login", {{ method: "POST", body: new URLSearchParams(new FormData(form)) }});
-  const told = await answer.json();
-  if (!answer.ok) throw new Error([told.error.message, told.error.hint].filter(Boolean).join(" "));
-  localStorage.setItem("{STORAGE_KEY}", told.page_secret);
+  const body = await answer.json();
+  if (!answer.ok) throw new Error([body.error.message, body.error.hint].filter(Boolean).join(" "));
+  localStorage.setItem("{STORAGE_KEY}", body.page_secret);
   location.replace("/");
 }};
 form.addEventListener("submit", (event) => {{
@@ -76,7 +76,7 @@ _FORM = """<form>
 
 _MAX_CODE = 200
 
-# Only what works is a page; failures have their one shape here too.
+# Errors are JSON here too.
 _SHAPE = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}}
 _FAILURES: dict[int | str, dict[str, Any]] = {
     status: {"description": RESPONSES[status]["description"], "content": _SHAPE} for status in RESPONSES
@@ -84,14 +84,14 @@ _FAILURES: dict[int | str, dict[str, Any]] = {
 
 
 class LoggedIn(Shape):
-    """The secret to send as `X-Wakeful-Page`, beside the cookie that is set. It is shown this once."""
+    """The secret to send as `X-Wakeful-Page`, together with the cookie. It is shown only here."""
 
     page_secret: str
 
 
 @router.get("/login", response_class=HTMLResponse, responses=_FAILURES)
 async def show_login(code: Annotated[str | None, Query(max_length=_MAX_CODE)] = None) -> HTMLResponse:
-    """Show the page that sends the code of a login link on. It uses nothing up."""
+    """Show the page that sends the code of a login link. The code can still be used afterwards."""
     body = _FORM.format(code=escape(code), script=_SEND) if code else f"<p>{escape(NEW_LINK)}</p>"
     return HTMLResponse(_PAGE.format(body=body), headers=_HEADERS)
 
@@ -104,7 +104,7 @@ async def log_in(
     tries: TriesDep,
     code: Annotated[str, Form(min_length=1, max_length=_MAX_CODE)],
 ) -> LoggedIn:
-    """Change the code of a login link for a cookie and the secret that belongs to it, once."""
+    """Exchange the code of a login link, once, for a cookie and its secret."""
     client = request.client.host if request.client else ""
     name = SECURE_COOKIE if _is_secure(request) else COOKIE
     made = await accounts.log_in(code, browser=_name(request), instead_of=request.cookies.get(name))
@@ -118,7 +118,7 @@ async def log_in(
 
 @router.post("/logout")
 async def log_out(request: Request, caller: Reader, accounts: AccountsDep, response: Response) -> Done:
-    """Forget this browser: neither its cookie nor its page's secret opens anything any more."""
+    """Log this browser out: its cookie and its page's secret become invalid."""
     await accounts.log_out(caller)
     for name in (COOKIE, SECURE_COOKIE):
         if name in request.cookies:
@@ -127,17 +127,17 @@ async def log_out(request: Request, caller: Reader, accounts: AccountsDep, respo
 
 
 def _set_cookie(response: Response, name: str, value: str, max_age: int) -> None:
-    # Browsers refuse a __Host- cookie that is not Secure, has a Domain, or is for less than the whole host.
+    # Browsers refuse a __Host- cookie that is not Secure, has a Domain, or has another path than /.
     is_secure = name == SECURE_COOKIE
     response.set_cookie(name, value, max_age=max_age, path="/", httponly=True, samesite="strict", secure=is_secure)
 
 
 def _is_secure(request: Request) -> bool:
-    # TLS may end at a proxy, and then only the page's own origin, which the gate has checked, tells of it.
+    # TLS may end at a proxy. Then only the Origin shows it, which the gate has checked.
     return request.url.scheme == "https" or request.headers.get("origin", "").startswith("https://")
 
 
 def _name(request: Request) -> str:
-    """Say in a few characters which browser it is, for the list of tokens."""
+    """Return the name of the browser, for the list of tokens."""
     agent = request.headers.get("user-agent", "browser")
     return "".join(character for character in agent if character.isprintable())[:100] or "browser"

@@ -1,7 +1,7 @@
-"""Count wrong tokens, and answer an address that sent too many with 429.
+"""Rate limit for wrong tokens: an address that sends too many gets 429.
 
-A right token is let in whatever wrong ones did before it: otherwise anyone at the same address, behind the same proxy
-for instance, could lock its owner out. So it is the length of a token that keeps it from being guessed, not this count.
+A valid token is always accepted: otherwise anyone at the same address, for instance behind the same proxy, could lock
+its owner out. So a token is protected from guessing by its length, not by this limit.
 """
 
 import logging
@@ -21,7 +21,7 @@ MAX_ADDRESSES = 10_000
 
 
 class Tries:
-    """The wrong tries of the last minute."""
+    """Failed login attempts of the last minute."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -39,13 +39,13 @@ class Tries:
             raise TooManyTries(WINDOW - timedelta(seconds=now - mine[-most]))
 
     def count(self, client: str) -> None:
-        """Note a wrong try."""
+        """Count a failed attempt."""
         now = self._clock.monotonic()
         address = network_of(client)
         self._by_address.setdefault(address, deque(maxlen=MAX_FROM_ONE)).append(now)
         self._by_address.move_to_end(address)
         _drop_old(self._all, now)
-        if len(self._all) < MAX_FROM_ALL:  # as many lines a minute, however many addresses there are
+        if len(self._all) < MAX_FROM_ALL:  # limits the lines per minute, from however many addresses
             log.warning("wrong token", extra={"client": client})
         self._all.append(now)
         if len(self._by_address) > MAX_ADDRESSES:
@@ -58,7 +58,7 @@ def _drop_old(times: deque[float], now: float) -> None:
 
 
 def network_of(client: str) -> str:
-    """Count an IPv6 customer as one: they have 2⁶⁴ addresses at least."""
+    """Return the address, or the /64 network of an IPv6 address: one customer has at least that many."""
     try:
         address = ip_address(client)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The page: files built from web/ into static/, which anyone may load. Its data it asks for as a logged-in browser."""
+"""The web page: files that are built from web/ into static/. They are public; its data needs a login."""
 
 import gzip
 import mimetypes
@@ -15,7 +15,7 @@ from wakeful.server.routes import DoorRoute
 
 FOLDER = Path(__file__).parent / "static"
 
-# Nothing inline, nothing from elsewhere, and no text that becomes markup: what an agent or a web page wrote stays text.
+# No inline scripts, nothing from other hosts, and no HTML from text, which an agent or a web page may have written.
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -32,11 +32,11 @@ POLICY = "; ".join(
     )
 )
 _HEADERS = {"Content-Security-Policy": POLICY, "Vary": "Accept-Encoding"}
-_FOREVER = "public, max-age=31536000, immutable"  # of files whose name changes with what is in them
+_FOREVER = "public, max-age=31536000, immutable"  # for files whose name contains a hash of their content
 _ASK_AGAIN = "no-cache"
 _NOT_BUILT = (
     "<!doctype html><title>Wakeful</title><h1>Wakeful</h1><p>The server runs, but its page is not built. "
-    "In a checkout <code>make serve</code> builds it; then reload this.</p>"
+    "In a checkout, <code>make serve</code> builds it; then reload this page.</p>"
 )
 
 
@@ -50,21 +50,21 @@ class NoSuchFile(NotFound):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
     content: bytes
-    packed: bytes | None  # None: it would not get smaller
+    packed: bytes | None  # with gzip; None: it would not be smaller
     media_type: str
     etag: str
     caching: str
 
 
 def page_router(folder: Path = FOLDER) -> APIRouter:
-    """Make the routes of the page from the files that are there now; they are read once."""
+    """Return the routes of the page. Its files are read once, here."""
     files = _load(folder)
     router = APIRouter(route_class=DoorRoute, include_in_schema=False)
 
     @router.api_route("/", methods=["GET", "HEAD"])
     @router.api_route("/ui/{path:path}", methods=["GET", "HEAD"])
     async def show_page(request: Request, path: str = "") -> Response:  # pyright: ignore[reportUnusedFunction]
-        """Send a file; for an address inside the page, the page itself."""
+        """Return a file; for a path inside the page, index.html."""
         file = files.get(path)
         if file is None and (path.startswith("assets/") or "." in path.rpartition("/")[2]):
             raise NoSuchFile(path)
@@ -94,7 +94,7 @@ def _read(path: Path, folder: Path) -> _File:
 
 
 def _media_type(path: Path) -> str:
-    # Machines differ in what they call a script, and a browser runs none that is called text.
+    # The system's table can have other types for these, with which browsers refuse to run a script.
     known = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
     return known.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
 

@@ -1,6 +1,6 @@
 """The class of all routes: the scope is checked before the body is read, and long JSON is parsed in a thread.
 
-FastAPI reads and parses a body before it asks any dependency, so both must stand here.
+FastAPI reads and parses a body before it calls any dependency, so both must be done here.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from wakeful.domain.types import Scope
 from wakeful.server.auth import identity_of
 from wakeful.server.limits.body_limits import MAX_BODY, MAX_JSON, check_length, limited
 from wakeful.server.limits.json_shape import UnfitJson, parse
-from wakeful.server.limits.memory import give_back_soon
+from wakeful.server.limits.memory import trim_soon
 
 _PARSE_IN_THREAD = 64 * 1024
 
@@ -38,7 +38,7 @@ class DoorRoute(APIRoute):
                 return await handle(_BoundedRequest(request.scope, limited(request.receive, most)))
             finally:
                 if most > MAX_JSON and _may_be_large(request):
-                    give_back_soon()
+                    trim_soon()
 
         return handle_within_limits
 
@@ -55,7 +55,7 @@ class _BoundedRequest(Request):
 
 
 def needed_scopes(route: APIRoute) -> list[Scope]:
-    """Return the scopes that a route asks for with `require`."""
+    """Return the scopes that a route requires."""
     return [each.call.scope for each in route.dependant.dependencies if hasattr(each.call, "scope")]  # pyright: ignore[reportFunctionMemberAccess, reportOptionalMemberAccess]
 
 
@@ -65,6 +65,6 @@ def _may_be_large(request: Request) -> bool:
 
 
 def takes_large_bodies(endpoint: Endpoint) -> Endpoint:
-    """Let a route take bodies of up to MAX_BODY."""
+    """Allow bodies of up to MAX_BODY in a route."""
     endpoint.largest_body = MAX_BODY  # pyright: ignore[reportFunctionMemberAccess]
     return endpoint

@@ -1,4 +1,4 @@
-"""Every service of a node, handed to the routes in one piece."""
+"""All services of a node, for the routes."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ from wakeful.service.wakes.wakes import WakeService
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Every write and read that a route, a tool or the engine can ask for."""
+    """All services of a node."""
 
     accounts: Accounts
     agenda: AgendaService
@@ -64,7 +64,7 @@ class Services:
     stopping: Stopping
     storage: Storage
     stream: Stream
-    toolset_of: Callable[[], Mapping[str, str | None]]  # of every tool of our own, by its name
+    toolset_of: Callable[[], Mapping[str, str | None]]  # of each of the server's own tools, by name
     try_model: Callable[[str | None], Awaitable[ModelTrial]]  # by name; None: the server's own
     uploads: Uploads
     wakes: WakeService

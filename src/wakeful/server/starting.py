@@ -1,6 +1,6 @@
-"""The ASGI application while the server starts: it says that the process is alive, and lets other requests wait.
+"""The ASGI application during the start: it answers liveness checks, and lets other requests wait.
 
-It imports neither FastAPI nor the store, so it can answer seconds before they are loaded.
+It imports neither FastAPI nor the store, so it can respond seconds before they are loaded.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ _TRY_AGAIN_LATER = 1013  # close code of a WebSocket
 
 
 class Starting:
-    """Passes requests on to the real application as soon as there is one."""
+    """Passes requests on to the real application as soon as it is there."""
 
     def __init__(self, version: str, hosts: AllowedHosts, *, wait_seconds: float = MAX_WAIT_SECONDS) -> None:
         self._version = version

@@ -1,4 +1,4 @@
-"""One-time tickets in an address, for what can send no header: a browser's sockets, downloads and pictures."""
+"""One-time tickets in URLs, for requests of browsers that cannot have headers: sockets, downloads and images."""
 
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
@@ -7,7 +7,7 @@ from starlette.types import Scope
 
 
 def take_ticket(scope: Scope) -> str | None:
-    """Take the ticket out of an address, so that neither a route nor a log sees it."""
+    """Remove the ticket from a URL, so that neither routes nor logs see it, and return it."""
     if scope["type"] != "websocket" and scope["method"] != "GET":
         return None
     query = QueryParams(scope["query_string"])
@@ -19,12 +19,12 @@ def take_ticket(scope: Scope) -> str | None:
 
 
 def target_of(scope: Scope) -> str:
-    """Return what a request asks for, in the form that a download's ticket is bound to."""
+    """Return the path and query of a request, in the form that a download ticket is bound to."""
     return _canonical(scope["path"], scope["query_string"].decode("latin-1"))
 
 
 def target_in(address: str) -> str:
-    """Return the same of a path with its query, as a client writes it."""
+    """Return the same for a path with a query as a client writes it."""
     parts = urlsplit(address)
     return _canonical(unquote(parts.path), parts.query)
 
@@ -34,5 +34,5 @@ def with_ticket(address: str, ticket: str) -> str:
 
 
 def _canonical(path: str, query: str) -> str:
-    # Browsers and programs escape characters differently, and mean the same.
+    # Clients differ in which characters they escape.
     return f"{path}?{urlencode(parse_qsl(query, keep_blank_values=True))}"

@@ -1,35 +1,13 @@
 """The toolset `next_run`: an agent books its own next run. There is one slot, and each run must book the next."""
 
-from typing import Literal
-
-from pydantic import Field
-
 from wakeful.domain.bounds.clamp import BookingRefused
 from wakeful.domain.doors.next_run import NextRunRequest
 from wakeful.service.wakes.next_runs import BookedNextRun, NextRuns
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool, with_fields
 
 
-class ScheduleNextRun(Arguments):
-    in_seconds: int | None = Field(
-        None, description="Seconds from now. Give this or scheduled_at, not both; this is the safer one."
-    )
-    scheduled_at: str | None = Field(
-        None, description="ISO 8601 with a UTC offset or Z, such as 2026-11-16T09:00:00+01:00."
-    )
-    instructions: str = Field(
-        description="The brief you will read when you wake, in a fresh session that knows nothing of this one: what to "
-        "do, with which tools, files or URLs, and whether to book the run after it."
-    )
-    context_views: tuple[str, ...] = Field(
-        default_factory=tuple, description="Names of saved views of your database to be shown with the brief."
-    )
-    priority: Literal["normal", "low"] = Field(
-        "normal", description="low is skipped if your user is talking with you when it is due."
-    )
-    on_miss: Literal["skip", "run_once", "run_catchup"] | None = Field(
-        None, description="What to do if the server was down at the time. Default: skip."
-    )
+class ScheduleNextRun(with_fields(Arguments, NextRunRequest, without=("when", "timezone"))):
+    pass
 
 
 class CancelNextRun(Arguments):
@@ -40,7 +18,7 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
     service = deps[NextRuns]
 
     async def schedule_next_run(context: ToolContext, asked: ScheduleNextRun) -> ToolResult:
-        request = NextRunRequest(**asked.model_dump())
+        request = asked.to_request(NextRunRequest)
         try:
             return _booked(await service.book_in_run(request, context.run, context.agent, context.only))
         except BookingRefused as refused:

@@ -7,38 +7,12 @@ from pydantic import Field
 from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.frames import recall_status
 from wakeful.domain.types import Wake
-from wakeful.domain.wakes.when import ACCEPTED
 from wakeful.service.wakes.recalls import Recalls
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool, with_fields
 
 
-class ScheduleRecall(Arguments):
-    call_type: Literal["once", "recurring", "immediate"] = Field(
-        description="once: at `when`. recurring: from `when` on, again and again. immediate: right after this run; use "
-        "it when you are near your limit of model calls and have more to do."
-    )
-    when: str | None = Field(
-        None,
-        description=f"For once and recurring. Relative is best. Accepted forms: {ACCEPTED}. A wall-clock time is in "
-        "`timezone`, else in your own zone, else in your user's. With cron: not before this.",
-    )
-    timezone: str | None = Field(None, description="IANA name of the zone of `when` and `cron`.")
-    timezone_offset: str | None = Field(None, description="±HH:MM, if only the offset is known.")
-    interval_seconds: int | None = Field(None, description="For recurring: seconds from one time to the next.")
-    cron: str | None = Field(None, description="For recurring, instead of an interval: five fields, as in crontab.")
-    until: str | None = Field(None, description="For recurring: when to end, written like `when`.")
-    max_runs: int | None = Field(None, description="For recurring: how many times at most.")
-    on_miss: Literal["skip", "run_once", "run_catchup"] | None = Field(
-        None, description="What to do about times that were missed while the server was down. Default: run_once."
-    )
-    priority: Literal["normal", "low"] = Field(
-        "normal", description="low is skipped if your user is talking with you when it is due."
-    )
-    internal_comment: str = Field("", description="A short label for people.")
-    additional_context_message: str = Field(
-        description="What you will read when you wake: a todo for yourself that names the tools, files or URLs to use, "
-        "such as 'Read build.log with read_file. If it ends in an error, quote the last 50 lines.'"
-    )
+class ScheduleRecall(with_fields(Arguments, RecallRequest)):
+    pass
 
 
 class ManageRecall(Arguments):
@@ -53,9 +27,7 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
     service = deps[Recalls]
 
     async def schedule_recall(context: ToolContext, asked: ScheduleRecall) -> ToolResult:
-        fields = asked.model_dump()
-        text, comment = fields.pop("additional_context_message"), fields.pop("internal_comment")
-        request = RecallRequest(instructions=text, comment=comment, **fields)
+        request = asked.to_request(RecallRequest)
         booked = await service.book_in_run(request, context.run, context.agent, context.only)
         wake = booked.wake
         again = f", then {_rhythm(wake)}" if wake.is_recurring else ""

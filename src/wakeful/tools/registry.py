@@ -8,9 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from wakeful.domain.agents.agents import SCHEDULING, shown_toolsets
+from wakeful.domain.doors.params import fields_of
 from wakeful.domain.errors import Invalid, StoreUnavailable, WakefulError
 from wakeful.domain.events import RunFrame, Waiting
 from wakeful.domain.types import Agent, ClaimedRun
@@ -26,8 +27,25 @@ class Arguments(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    def to_request(self, request: type[T]) -> T:
+        """Make a request of the domain from the arguments that were given."""
+        given = {each.name: getattr(self, each.name, None) for each in fields_of(request)}
+        return request(**{name: value for name, value in given.items() if value is not None})
+
 
 A = TypeVar("A", bound=Arguments)
+
+
+def with_fields(
+    base: type[A], request: type[Any], *, without: Collection[str] = (), is_optional: bool = False
+) -> type[A]:
+    """Add the fields of a request, with their descriptions, to a tool's arguments; if optional, each may be null."""
+    made: dict[str, Any] = {}
+    for each in fields_of(request, without):
+        kind = each.type | None if is_optional or each.is_nullable else each.type
+        default = None if is_optional else ... if each.is_required else each.default
+        made[each.name] = (kind, Field(default, description=each.param.description))
+    return create_model(request.__name__, __base__=base, **made)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

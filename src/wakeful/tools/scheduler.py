@@ -8,13 +8,8 @@ from wakeful.domain.doors import session_config
 from wakeful.domain.doors.schedule import Schedule, ScheduleRequest
 from wakeful.domain.errors import Invalid
 from wakeful.service.wakes.schedules import Schedules
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool, with_fields
 
-_OF_OP = {
-    "create": ("kind", "message", "delay_ms", "at", "label", "session_config", "ephemeral"),
-    "list": (),
-    "cancel": ("schedule_id",),
-}
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 # For the model only; `domain.doors.session_config` validates, with the same error texts for every caller.
 _CONFIG = {
@@ -51,32 +46,27 @@ _CONFIG = {
 }
 
 
-class SchedulerTool(Arguments):
+class SchedulerOp(Arguments):
     op: Literal["create", "list", "cancel"] = Field(
         description="create books one, list shows those of this session, cancel ends a pending or queued one."
     )
-    kind: Literal["message", "session"] | None = Field(
-        None,
-        description="For create. message: you read it in this session, once it is idle. session: it starts a fresh "
-        "session of yours, whatever happens in this one.",
-    )
-    message: str | None = Field(None, description="For create: what you will read then, as a todo for yourself.")
-    delay_ms: int | None = Field(
-        None, description="For create, unless `at` is given: milliseconds from now, 1000 to 86400000 (24 h)."
-    )
-    at: str | None = Field(
-        None,
-        description="For create, unless `delay_ms` is given: ISO 8601 with offset or Z, at most 24 h ahead; a past "
-        "time fires at once.",
-    )
-    label: str | None = Field(None, description="For create: a short name for people.")
+
+
+_Create = with_fields(SchedulerOp, ScheduleRequest, without=("when", "timezone"), is_optional=True)
+
+
+class SchedulerTool(_Create):
     session_config: Annotated[Any, WithJsonSchema(_CONFIG)] = Field(
-        None, description="For create: required for kind session ({} is enough), not allowed for kind message."
-    )
-    ephemeral: bool | None = Field(
-        None, description="For create: true if it may be forgotten when the server restarts."
+        None, description=_Create.model_fields["session_config"].description
     )
     schedule_id: str | None = Field(None, description="For cancel: such as sch-….")
+
+
+_OF_OP = {
+    "create": tuple(name for name in _Create.model_fields if name != "op"),
+    "list": (),
+    "cancel": ("schedule_id",),
+}
 
 
 def make_tools(deps: ToolDeps) -> list[Tool]:
@@ -139,19 +129,14 @@ def _check_fields(asked: SchedulerTool) -> None:
 
 
 def _request(asked: SchedulerTool) -> ScheduleRequest:
-    if asked.kind is None:
-        raise Invalid("`kind` is missing. Give 'message' (into this session) or 'session' (a fresh one).", field="kind")
-    if asked.message is None:
-        raise Invalid("`message` is missing. Give the text that you will read then.", field="message")
-    return ScheduleRequest(
-        kind=asked.kind,
-        message=asked.message,
-        delay_ms=asked.delay_ms,
-        at=asked.at,
-        label=asked.label or "",
-        session_config=asked.session_config,
-        ephemeral=bool(asked.ephemeral),
-    )
+    given = asked.model_dump(exclude_none=True)
+    if "kind" not in given:
+        raise Invalid(
+            "`kind` is missing. Accepted: 'message' (into this session) or 'session' (a fresh one).", field="kind"
+        )
+    if "message" not in given:
+        raise Invalid("`message` is missing. Write what is to be read then.", field="message")
+    return asked.to_request(ScheduleRequest)
 
 
 def _line(schedule: Schedule, when: str) -> str:

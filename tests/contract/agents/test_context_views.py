@@ -102,7 +102,7 @@ async def test_a_brief_may_name_a_table_or_a_view_of_the_agents_database(harness
     run = await harness.node.runs.ask(session.id, harness.user.id, "Hello")
     other = await harness.add_agent(toolsets=("recall",))
     for brief in ("Go through groceries and mark what is stale.", "Compare to_buy with last week."):
-        asked = RecallRequest(call_type="once", when="in 1 hour", instructions=brief)
+        asked = RecallRequest(call_type="once", when="in 1 hour", additional_context_message=brief)
         with pytest.raises(BriefRefused):
             await recalls.book_in_run(asked, run, other)
         await recalls.book_in_run(asked, run, by.agent)

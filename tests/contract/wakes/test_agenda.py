@@ -81,7 +81,9 @@ async def test_what_ran_is_there_with_its_outcome(harness, agenda):
 
 
 async def test_a_preview_shows_five_times_and_books_nothing(harness, agenda):
-    request = RecallRequest(call_type="recurring", instructions="(preview)", cron="0 9 * * *", timezone="Asia/Tokyo")
+    request = RecallRequest(
+        call_type="recurring", additional_context_message="(preview)", cron="0 9 * * *", timezone="Asia/Tokyo"
+    )
     times = await agenda.preview(request, harness.agent.id, harness.user.id)
     assert len(times) == 5
     assert {each.at - before.at for before, each in pairwise(times)} == {DAY}

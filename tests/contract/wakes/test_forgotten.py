@@ -124,7 +124,7 @@ async def test_the_number_of_days_is_a_setting_and_nought_means_never(backend_se
 async def test_the_slot_is_free_to_be_booked_again(harness, session):
     await daily(harness, session)
     await tidy(harness, 31 * DAY)
-    request = RecallRequest(call_type="recurring", when="1d", interval_seconds=86_400, instructions=TODO)
+    request = RecallRequest(call_type="recurring", when="1d", interval_seconds=86_400, additional_context_message=TODO)
     booked = await harness.node.services.recalls.book(request, session.id, harness.user.id)
     await tidy(harness, 60 * DAY)
     assert (await harness.wake(booked.wake)).status == "pending"

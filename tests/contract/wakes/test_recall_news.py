@@ -106,7 +106,9 @@ async def test_after_a_run_of_a_recurring_recall_its_next_time_is_announced(harn
 
 
 async def book(harness, session, **request) -> Any:
-    asked = RecallRequest(**{"call_type": "once", "when": "in 1 hour", "instructions": "Read notes.txt."} | request)
+    asked = RecallRequest(
+        **{"call_type": "once", "when": "in 1 hour", "additional_context_message": "Read notes.txt."} | request
+    )
     return (await harness.node.services.recalls.book(asked, session.id, harness.user.id)).wake
 
 

@@ -21,7 +21,7 @@ TODO = "Read notes.txt with read_file and write what changed to report.md."
 
 
 def once(**changes) -> RecallRequest:
-    return RecallRequest(**{"call_type": "once", "when": "in 1 hour", "instructions": TODO} | changes)
+    return RecallRequest(**{"call_type": "once", "when": "in 1 hour", "additional_context_message": TODO} | changes)
 
 
 async def updates(harness, session) -> list[dict]:
@@ -77,7 +77,9 @@ async def test_an_agent_cannot_leave_itself_a_mere_reminder(harness, recalls, se
 
     async def act(run):
         with pytest.raises(BriefRefused) as error:
-            await recalls.book_in_run(once(instructions="Tell the user that an hour has passed."), run, harness.agent)
+            await recalls.book_in_run(
+                once(additional_context_message="Tell the user that an hour has passed."), run, harness.agent
+            )
         refused.append(error.value)
 
     harness.executor.by_session[session.id] = doing(act)
@@ -88,8 +90,11 @@ async def test_an_agent_cannot_leave_itself_a_mere_reminder(harness, recalls, se
 
 
 async def test_a_person_may_leave_a_reminder_and_is_warned(harness, recalls, session):
-    booked = await recalls.book(once(instructions="Tell me that an hour has passed."), session.id, harness.user.id)
-    assert booked.warning
+    booked = await recalls.book(
+        once(additional_context_message="Tell me that an hour has passed."), session.id, harness.user.id
+    )
+    assert "the agent reads it as its own task" in booked.warning
+    assert " you" not in booked.warning  # it is for a person, not for the agent
     assert booked.wake.instructions == "Tell me that an hour has passed."
 
 
@@ -101,7 +106,7 @@ async def test_a_person_may_leave_a_reminder_and_is_warned(harness, recalls, ses
         ({"interval_seconds": 60}, "interval_seconds"),
         ({"call_type": "recurring"}, "interval_seconds"),
         ({"call_type": "recurring", "interval_seconds": 1}, "interval_seconds"),
-        ({"instructions": "  "}, "additional_context_message"),
+        ({"additional_context_message": "  "}, "additional_context_message"),
         ({"timezone": "Mars/Olympus"}, "timezone"),
         ({"timezone_offset": "+15:00"}, "timezone_offset"),
         ({"call_type": "recurring", "cron": "0 9 * * *", "timezone_offset": "+02:00"}, "timezone"),

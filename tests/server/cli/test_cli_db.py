@@ -96,7 +96,7 @@ def test_tables_are_made_and_changed_and_views_saved(terminal):
     made = said(
         "create", "pages", "--purpose", "Read.", "--column", "url:text:required:unique", "--column", "hits:integer"
     )
-    assert made == "Made the table pages.\n"
+    assert made == "Created the table pages.\n"
     assert "seen" in said("alter", "pages", "--column", "seen:date")
     upsert = ("upsert", "pages", "--by", "url", "--set", "url=a")
     assert said(*upsert, "--set", "hits=1") == "Inserted row 1.\n"
@@ -104,15 +104,15 @@ def test_tables_are_made_and_changed_and_views_saved(terminal):
     assert said("execute", "UPDATE pages SET hits = hits + :n", "--param", "n=3") == "Changed 1.\n"
     down = "ALTER TABLE pages RENAME COLUMN visits TO hits"
     moved = ("migrate", "ALTER TABLE pages RENAME COLUMN hits TO visits", "--down", down, "--purpose", "Clearer.")
-    assert said(*moved) == "Ran 1. Tables: pages.\n"
+    assert said(*moved) == "Statements run: 1. Tables: pages.\n"
     sql = "SELECT url FROM pages WHERE visits >= :least AND url <> :but"
     saved = said("save-view", "busy", sql, "--param", "least=3", "--param", "but", "--render", "bar", "--pin")
     assert saved == "Created the view busy.\n"
     assert json.loads(said("view", "busy", "--param", "but=b", "--json"))["rows"] == [["a"]]
     [view] = json.loads(said("views", "--json"))["views"]
     assert (view["pinned"], view["render"], view["required_parameters"]) == (True, "bar", ["but"])
-    assert said("pin", "busy", "--off") == "Taken off.\n"
-    assert said("drop-view", "busy") == "Dropped.\n"
+    assert said("pin", "busy", "--off") == "Unpinned.\n"
+    assert said("drop-view", "busy") == "Deleted.\n"
     refused = run("execute", "DELETE FROM pages")
     assert (refused.exit_code, "`wakeful db delete`" in refused.output) == (1, True)
     assert run("alter", "pages", "--column", "a:text:dear").exit_code == 2
@@ -132,7 +132,9 @@ def test_a_dropped_table_is_recovered(tasks):
 
 def test_a_column_named_like_the_row_id_is_imported_under_another_name(tasks, tmp_path):
     (tmp_path / "found.csv").write_text("oid,name\n7,x\n")
-    assert "The column oid is called oid_2" in tasks.run("db", "import", "found", str(tmp_path / "found.csv")).stdout
+    assert (
+        "The column oid was renamed to oid_2" in tasks.run("db", "import", "found", str(tmp_path / "found.csv")).stdout
+    )
 
 
 def test_two_columns_of_one_name_are_both_shown(tasks):
@@ -213,8 +215,8 @@ def test_with_several_agents_the_command_asks_which_by_name_or_id(tasks):
 
 
 def test_the_log_is_verified_and_the_key_is_changed(tasks):
-    assert tasks.run("db", "verify").stdout == "The changelog is as it was written.\n"
-    assert tasks.run("db", "rekey").stdout == "It has a new key.\n"
+    assert tasks.run("db", "verify").stdout == "The changelog is intact.\n"
+    assert tasks.run("db", "rekey").stdout == "The database is now encrypted with a new key.\n"
     assert tasks.read("db", "verify") == {"intact": True, "broken_at": None, "is_cut_off": False}
     assert titles(tasks) == ["milk", "bread", "tea"]
 
@@ -222,7 +224,7 @@ def test_the_log_is_verified_and_the_key_is_changed(tasks):
 def test_a_run_that_wrote_nothing_leaves_nothing_to_undo(tasks):
     wake = tasks.read("wake", "add", "Write ping to ping.txt with write_file.", "--when", "1h")["recall"]["id"]
     run = tasks.read("wake", "run", wake, "--wait")["id"]
-    assert tasks.run("db", "undo", run).stdout == "Put 0 rows back; 0 were left.\n"
+    assert tasks.run("db", "undo", run).stdout == "Undid the changes of 0 rows; left 0 as they are.\n"
 
 
 def test_the_device_key_comes_back_from_its_recovery_key(terminal, tmp_path):

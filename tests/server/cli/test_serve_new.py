@@ -53,7 +53,7 @@ def test_a_person_at_a_terminal_is_asked(place):
     said, errors = process.communicate(timeout=60)
     os.close(ours)
     assert process.returncode == 1
-    assert "start afresh? [y/N]" in said
+    assert "start over? [y/N]" in said
     assert "Nothing was changed." in errors
     assert list(place.data.glob("set-aside-*")) == []
 

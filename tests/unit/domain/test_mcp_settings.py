@@ -100,7 +100,7 @@ def test_no_program_is_given_the_servers_own_directories(tmp_path, line, path):
     (tmp_path / "config").mkdir()
     named = path.format(folder=tmp_path)
     text = f'data_dir = "{tmp_path}/data"\n' + line.format(named)
-    with pytest.raises(ConfigError, match="holds the server's own directory"):
+    with pytest.raises(ConfigError, match="contains the server's own directory"):
         load(tmp_path / "config", text)
 
 
@@ -113,7 +113,7 @@ def test_a_directory_beside_the_servers_own_can_be_given(tmp_path):
 
 @pytest.mark.parametrize("name", ["shell_network", "shell_read", "shell_unconfined"])
 def test_what_commands_reach_is_set_in_the_file_alone(tmp_path, name):
-    with pytest.raises(ConfigError, match=f"{name} is set in wakeful.toml alone"):
+    with pytest.raises(ConfigError, match=f"{name} can only be set in wakeful.toml"):
         load(tmp_path, "", **{f"WAKEFUL_{name.upper()}": "true"})
 
 

@@ -72,12 +72,12 @@ def test_an_instant_is_kept_and_one_that_is_past_or_as_good_as_now_comes_at_once
 @pytest.mark.parametrize(
     ("delay_ms", "at", "said"),
     [
-        (999, None, ["`delay_ms`", "999 ms", "1,000 ms"]),
-        (0, None, ["0 ms", "1,000 ms"]),
-        (-5, None, ["-5 ms", "1,000 ms"]),
+        (999, None, ["`delay_ms`", "999 ms", "1,000 to"]),
+        (0, None, ["0 ms", "1,000 to"]),
+        (-5, None, ["-5 ms", "1,000 to"]),
         (86_400_001, None, ["86,400,001 ms", "86,400,000 ms"]),
         (10**30, None, ["86,400,000 ms"]),
-        (None, "2026-03-02T12:00:00.001Z", ["`at`", "2026-03-02T12:00:00.001Z", "1 ms ahead", "1,000 ms"]),
+        (None, "2026-03-02T12:00:00.001Z", ["`at`", "2026-03-02T12:00:00.001Z", "1 ms ahead", "1,000 to"]),
         (None, "2026-03-02T12:00:00.999999Z", ["999 ms ahead"]),
         (None, "2026-03-03T12:00:00.001Z", ["86,400,001 ms ahead", "86,400,000 ms"]),
     ],

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from wakeful.domain.attachments import MAX_IMAGE_BYTES
 from wakeful.domain.errors import Invalid
-from wakeful.server.ws.incoming import MOST_CONTENT, BadFrame, BadImage, read_message
+from wakeful.server.ws.incoming import MAX_CONTENT, BadFrame, BadImage, read_message
 from wakeful.service.runs.runs import Image
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
@@ -81,9 +81,9 @@ def test_the_number_of_the_bad_picture_is_named():
 
 
 def test_the_limit_of_a_text_is_exact():
-    assert read_message({"content": "x" * MOST_CONTENT}).content
+    assert read_message({"content": "x" * MAX_CONTENT}).content
     with pytest.raises(BadFrame, match="Upload"):
-        read_message({"content": "x" * (MOST_CONTENT + 1)})
+        read_message({"content": "x" * (MAX_CONTENT + 1)})
 
 
 def test_files_are_told_by_their_paths():

@@ -1,6 +1,6 @@
 // Written by `make docs` from the server's OpenAPI document; edit there.
 
-/** A server, as far as everyone who uses it may know it. */
+/** A server, as far as all its users may know. */
 export interface About {
   version: string;
   model: string;
@@ -9,7 +9,7 @@ export interface About {
   shell: "bubblewrap" | "landlock" | "unconfined" | "refused";
 }
 
-/** Something that can be done about it: a request to this server. */
+/** A possible reaction: a request to this server. */
 export interface ActionShape {
   label: string;
   method: string;
@@ -55,7 +55,7 @@ export interface AgentList {
   agents: AgentShape[];
 }
 
-/** The agent's own pause, and the one of everything, which holds it too. */
+/** The agent's own pause, and the one of all agents, which holds it too. */
 export interface AgentPauseAnswer {
   pause: PauseShape | null;
   everything: PauseShape | null;
@@ -78,20 +78,20 @@ export interface AgentShape {
   planning: boolean;
   thinking_level: "off" | "low" | "medium" | "high" | null;
   max_iterations: number;
-  run_limit_seconds: number;
   budgets: BudgetsShape;
   database_mb: number | null;
   timezone: string | null;
+  self_scheduling: boolean;
+  schedule: BoundsShape;
+  run_limit_seconds: number;
+  created_at: string;
+  updated_at: string;
   zone: string;
   is_zone_known: boolean;
   offered_timezone: string | null;
-  self_scheduling: boolean;
-  schedule: BoundsShape;
-  created_at: string;
-  updated_at: string;
 }
 
-/** Usage of an agent today, in its time zone, and its limits; left is null without a limit. */
+/** Usage of an agent today, in its time zone, and its limits; without a limit, what is left is null. */
 export interface AgentUsage {
   today: SpentShape;
   budgets: BudgetsShape;
@@ -114,7 +114,7 @@ export interface ApprovalList {
   approvals: ApprovalShape[];
 }
 
-/** A call that a person was asked about. */
+/** A tool call that needs approval. */
 export interface ApprovalShape {
   call_id: string;
   tool: string;
@@ -140,13 +140,13 @@ export interface Body_upload_sessions__session_id__uploads_post {
 /** Limits of the next runs that an agent books itself. */
 export interface BoundsShape {
   mode: "ambient" | "reactive" | "project" | "manual";
-  is_customised: boolean;
   max_horizon_seconds: number;
   min_interval_seconds: number;
   daily_cap: number;
   quiet_from: string | null;
   quiet_to: string | null;
   days: number[];
+  is_customised: boolean;
 }
 
 /** Fields that are left out stay unchanged; null removes a limit. */
@@ -165,7 +165,7 @@ export interface BudgetsShape {
   day_cost?: number | null;
 }
 
-/** One entry of the changelog. Of a row that was updated, before and after hold only what is different. */
+/** One entry of the changelog. For an update, `before` and `after` have only the changed columns. */
 export interface ChangeShape {
   id: number;
   at: string;
@@ -179,7 +179,7 @@ export interface ChangeShape {
   detail: Record<string, unknown> | null;
 }
 
-/** Entries, the newest first; fewer than asked for if they are large. `next` goes on with `before`. */
+/** Entries, the newest first; fewer than requested if they are large. Pass `next` as `before` to continue. */
 export interface Changes {
   changes: ChangeShape[];
   next?: number | null;
@@ -196,7 +196,7 @@ export interface ChannelList {
   channels: ChannelShape[];
 }
 
-/** A channel. Of its address only where it goes is shown. */
+/** A channel. Of its URL only the host is shown. */
 export interface ChannelShape {
   id: string;
   name: string;
@@ -246,7 +246,7 @@ export interface Confirmation {
   confirm: string;
 }
 
-/** What another SQLCipher program needs to open the file. */
+/** The key of the file, for other SQLCipher programs. */
 export interface DatabaseKey {
   path: string;
   key: string;
@@ -254,7 +254,7 @@ export interface DatabaseKey {
   cipher: "SQLCipher 4";
 }
 
-/** What there is. The two sizes are null while the database is locked, for then nobody can look inside. */
+/** State and content of a database. The two sizes are null while it is locked, because it cannot be read then. */
 export interface DatabaseShape {
   state: "none" | "open" | "locked";
   is_on: boolean;
@@ -270,7 +270,7 @@ export interface DatabaseStorageShape {
   quota_bytes: number;
 }
 
-/** One link of the chain of decisions about a wake. */
+/** One decision about a planned time of a wake. */
 export interface DecisionShape {
   nominal_at: string;
   at: string;
@@ -288,13 +288,13 @@ export interface Done {
   ok?: boolean;
 }
 
-/** The path that was asked for, with the ticket in it: good for one GET. */
+/** The requested path with a ticket in it, for one GET. */
 export interface DownloadTicket {
   path: string;
   expires_in: number;
 }
 
-/** The one shape of every failure. */
+/** The body of every error response. */
 export interface ErrorAnswer {
   error: ErrorDetail;
 }
@@ -314,7 +314,7 @@ export interface ErrorShape {
   data: Record<string, string>;
 }
 
-/** How many rows were changed, and what RETURNING asked for. */
+/** The number of changed rows, and the rows of RETURNING. */
 export interface Executed {
   changed: number;
   columns?: string[] | null;
@@ -329,7 +329,7 @@ export interface FileName {
   size?: number | null;
 }
 
-/** Rows as lists, in the order of the columns; truncated when there were more, or more bytes, than are shown. */
+/** Rows as lists, in the order of the columns; `truncated` if some were left out because of their number or size. */
 export interface Found {
   columns: string[];
   rows: ((string | number | Blob | null)[])[];
@@ -373,14 +373,14 @@ export interface LastRun {
   finished_at: string;
 }
 
-/** Something that was not undone, and why. */
+/** A change that was not undone, and why. */
 export interface LeftShape {
   table?: string | null;
   row_id?: number | null;
   why: string;
 }
 
-/** The secret to send as `X-Wakeful-Page`, beside the cookie that is set. It is shown this once. */
+/** The secret to send as `X-Wakeful-Page`, together with the cookie. It is shown only here. */
 export interface LoggedIn {
   page_secret: string;
 }
@@ -391,13 +391,13 @@ export interface LoginLink {
   expires_in: number;
 }
 
-/** A new token. Its secret is shown this once. */
+/** A new token. Its secret is shown only here. */
 export interface MadeToken {
   token: TokenShape;
   secret: string;
 }
 
-/** What became of the rows: a row that was deleted is revived. */
+/** The result for each row; a deleted row is revived. */
 export interface Matched {
   inserted: number;
   updated: number;
@@ -410,7 +410,7 @@ export interface McpServerList {
   mcp_servers: McpServerShape[];
 }
 
-/** An MCP server; without its command or address, which only the settings file has. */
+/** An MCP server on this node, without its command or address, which only the settings file has. */
 export interface McpServerShape {
   name: string;
   kind: "stdio" | "http";
@@ -518,7 +518,7 @@ export interface NewDownloadTicket {
   path: string;
 }
 
-/** A file as a text. Without `create`, the table must be there. */
+/** A file as text. Without `create`, the table must exist. */
 export interface NewImport {
   table: string;
   format?: "csv" | "json" | "jsonl";
@@ -537,33 +537,33 @@ export interface NewMessage {
   files?: FileName[] | null;
 }
 
-/** Statements, separated by `;`. All or none are kept, and the file is copied first. */
+/** Statements, separated by `;`. They run in one transaction, after a snapshot. */
 export interface NewMigration {
   purpose: string;
   up_sql: string;
   down_sql?: string;
 }
 
-/** A next run to book: at a time with its zone, a number of seconds from now, or `when` in words. */
+/** A next run to book: at a time with its zone, a number of seconds from now, or `when` as text. */
 export interface NewNextRun {
-  instructions: string;
-  scheduled_at?: string | null;
   in_seconds?: number | null;
+  scheduled_at?: string | null;
   when?: string | null;
   timezone?: string | null;
+  instructions: string;
   context_views?: string[];
   priority?: "normal" | "low";
   on_miss?: "skip" | "run_once" | "run_catchup" | null;
 }
 
-/** One that comes with a default, be it null, may be left out when the view is run. */
+/** A parameter with a default, even null, can be left out when the view is run. */
 export interface NewParameter {
   name: string;
   description?: string;
   default?: string | number | boolean | null;
 }
 
-/** A pause until an instant or as a preset says; without either, until someone resumes. */
+/** A pause until an instant or for a preset; without either, until it is resumed. */
 export interface NewPause {
   until?: string | null;
   preset?: "1h" | "4h" | "tomorrow" | "indefinitely" | null;
@@ -574,7 +574,6 @@ export interface NewPause {
 /** A recall to book. */
 export interface NewRecall {
   call_type: "once" | "recurring" | "immediate";
-  additional_context_message: string;
   when?: string | null;
   timezone?: string | null;
   timezone_offset?: string | null;
@@ -585,6 +584,7 @@ export interface NewRecall {
   on_miss?: "skip" | "run_once" | "run_catchup" | null;
   priority?: "normal" | "low";
   internal_comment?: string;
+  additional_context_message: string;
 }
 
 export interface NewRows {
@@ -609,7 +609,7 @@ export interface NewSession {
   title?: string;
 }
 
-/** A table; the host adds its three columns. */
+/** A table; the server adds its own three columns. */
 export interface NewTable {
   name: string;
   purpose: string;
@@ -645,7 +645,7 @@ export interface NextRunAnswer {
   next_run: NextRunShape | null;
 }
 
-/** The next run, what became of the time that was asked for, and what the agent may still book today. */
+/** The next run, whether its time was moved, and how many runs the agent may still book today. */
 export interface NextRunBooked {
   next_run: NextRunShape;
   told: string;
@@ -673,18 +673,18 @@ export interface NextRunShape {
   updated_at: string;
 }
 
-/** Something a person should know. */
+/** A notification in the inbox. `view_ref` is a saved view of the agent's database that shows more. */
 export interface NotificationShape {
   id: string;
+  agent_id: string | null;
   code: string;
   title: string;
   body: string;
-  agent_id: string | null;
-  session_id: string | null;
-  run_id: string | null;
-  wake_id: string | null;
-  view_ref: string | null;
   created_at: string;
+  wake_id: string | null;
+  run_id: string | null;
+  session_id: string | null;
+  view_ref: string | null;
   read_at: string | null;
   actions?: ActionShape[];
 }
@@ -703,7 +703,7 @@ export interface PauseAnswer {
   pause: PauseShape | null;
 }
 
-/** A stretch of time in which wakes wait. */
+/** A period in which wakes wait. */
 export interface PauseShape {
   id: string;
   agent_id: string | null;
@@ -716,7 +716,7 @@ export interface Pin {
   pinned: boolean;
 }
 
-/** A run to come. `at` is later than `nominal_at` only for the `reason`. */
+/** A future run. If `at` is later than `nominal_at`, `reason` says why. */
 export interface PlannedShape {
   wake_id: string;
   agent_id: string;
@@ -737,7 +737,7 @@ export interface RecallAnswer {
   recall: RecallShape | null;
 }
 
-/** The recall, when it will be, and a warning if its text names nothing to work with. */
+/** The recall, its time as text, and a warning if its text is not a task for the agent. */
 export interface RecallBooked {
   recall: RecallShape;
   told: string;
@@ -746,8 +746,6 @@ export interface RecallBooked {
 
 /** Fields that are left out stay unchanged. */
 export interface RecallChange {
-  additional_context_message?: string | null;
-  internal_comment?: string | null;
   when?: string | null;
   timezone?: string | null;
   interval_seconds?: number | null;
@@ -756,6 +754,8 @@ export interface RecallChange {
   max_runs?: number | null;
   on_miss?: "skip" | "run_once" | "run_catchup" | null;
   priority?: "normal" | "low" | null;
+  internal_comment?: string | null;
+  additional_context_message?: string | null;
 }
 
 /** A recall under the names of its door. */
@@ -763,26 +763,26 @@ export interface RecallShape {
   id: string;
   session_id: string;
   call_type: "once" | "recurring" | "immediate";
-  trigger_at: string;
   interval_seconds: number | null;
-  internal_comment: string;
-  additional_context_message: string;
-  status: string;
-  reason: string | null;
-  nominal_at: string;
-  attempt_at: string;
-  held_by: string | null;
-  error: string | null;
   cron: string | null;
   timezone: string | null;
   until: string | null;
   max_runs: number | null;
-  on_miss: "skip" | "run_once" | "run_catchup";
+  nominal_at: string;
+  attempt_at: string;
+  held_by: string | null;
+  internal_comment: string;
+  additional_context_message: string;
   priority: "normal" | "low";
+  on_miss: "skip" | "run_once" | "run_catchup";
   scheduled_by: "agent" | "user" | "system";
   booked_by_run: string | null;
+  status: string;
+  reason: string | null;
+  error: string | null;
   created_at: string;
   updated_at: string;
+  trigger_at: string;
 }
 
 export interface Recovered {
@@ -796,14 +796,14 @@ export interface Restored {
   row_ids: number[];
 }
 
-/** For how long what is over is kept; set in the server's settings. */
+/** Retention of data about ended runs and wakes; set in the server's settings. */
 export interface RetentionShape {
   events_hours: number;
   skipped_days: number;
   forget_recalls_after_days: number;
 }
 
-/** A page of a table. The first column, `_row_id`, is what edits name a row by; `total` counts every page. */
+/** A page of a table. The first column, `_row_id`, identifies a row in edits; `total` is the number of all rows. */
 export interface Rows {
   columns: string[];
   rows: ((string | number | Blob | null)[])[];
@@ -855,7 +855,7 @@ export interface RunList {
   next?: string | null;
 }
 
-/** One execution of an agent, or the record of one that was not to be. */
+/** One execution of an agent, or the record of one that was skipped. */
 export interface RunShape {
   id: string;
   agent_id: string;
@@ -876,14 +876,14 @@ export interface RunShape {
   finished_at: string | null;
 }
 
-/** The schedule, when it will be, and a warning if some of its configuration does nothing yet. */
+/** The schedule, its time as text, and a warning if some of its configuration has no effect. */
 export interface ScheduleBooked {
   schedule: ScheduleShape;
   told: string;
   warning?: string | null;
 }
 
-/** A mode sets every bound; what comes with it is changed afterwards. */
+/** A mode sets all bounds; other fields in the same request are applied after it. */
 export interface ScheduleChange {
   mode?: "ambient" | "reactive" | "project" | "manual" | null;
   max_horizon_seconds?: number | null;
@@ -910,7 +910,7 @@ export interface ScheduleShape {
   created_at: string;
 }
 
-/** Tables, views and room; the host's own tables only if they were asked for. */
+/** Tables, views and size; the system tables only if requested. */
 export interface SchemaShape {
   tables: TableShape[];
   views: ViewShape[];
@@ -930,11 +930,11 @@ export interface SessionChange {
 
 export interface SessionDetail {
   id: string;
-  title: string;
   agent_id: string;
-  tool_limit: string[] | null;
+  title: string;
   created_at: string;
   updated_at: string;
+  tool_limit: string[] | null;
   origin_session_id: string | null;
   origin_wake_id: string | null;
   origin_label: string | null;
@@ -952,14 +952,14 @@ export interface SessionList {
   next?: string | null;
 }
 
-/** A conversation. */
+/** A session. `tool_limit` lists the tools of the agent that handed it over; null: no limit. */
 export interface SessionShape {
   id: string;
-  title: string;
   agent_id: string;
-  tool_limit: string[] | null;
+  title: string;
   created_at: string;
   updated_at: string;
+  tool_limit: string[] | null;
   origin_session_id: string | null;
   origin_wake_id: string | null;
   origin_label: string | null;
@@ -998,7 +998,7 @@ export interface StatementBody {
   include_deleted?: boolean;
 }
 
-/** Which run was asked to stop, and what it was doing then; or why none was, or why it takes longer. */
+/** The run that was asked to stop, and its state then; or why there was none, or why it takes longer. */
 export interface StopAnswer {
   ok: boolean;
   run_id?: string | null;
@@ -1006,7 +1006,7 @@ export interface StopAnswer {
   reason?: string | null;
 }
 
-/** Bytes on disk; of workspaces and databases, those of the node that answers. */
+/** Bytes on disk; workspaces and databases only of the node that responds. */
 export interface StorageShape {
   store_bytes: number;
   workspace_bytes: number;
@@ -1014,7 +1014,7 @@ export interface StorageShape {
   retention: RetentionShape;
 }
 
-/** Whose step it is. The id is that of the call that gave the subagent its task. */
+/** The subagent that took a step. The id is that of the call that gave it its task. */
 export interface SubagentStep {
   id: string;
   agent: string;
@@ -1048,7 +1048,7 @@ export interface TableShape {
   deleted_rows: number;
 }
 
-/** Without `new_name` the table gets its own name back. */
+/** Without `new_name`, the table keeps its name. */
 export interface TableToRecover {
   table: string;
   new_name?: string | null;
@@ -1060,19 +1060,19 @@ export interface TakenBack {
   snapshot: string | null;
 }
 
-/** The result of sending over the channel. */
+/** The result of a test message. */
 export interface TestShape {
   outcome: "sent" | "failed" | "timed_out" | "rate_limited";
   reason?: string | null;
 }
 
-/** What opens one socket, as `?ticket=`. */
+/** A ticket that opens one socket, as `?ticket=`. */
 export interface Ticket {
   ticket: string;
   expires_in: number;
 }
 
-/** One time of a recall to be. */
+/** One time of a recall that is not booked yet. */
 export interface TimeShape {
   nominal_at: string;
   at: string;
@@ -1099,7 +1099,7 @@ export interface ToolList {
   tools: ToolShape[];
 }
 
-/** A tool that an agent can be given; without a toolset, other settings of the agent show it. */
+/** A tool that an agent can have; one without a toolset depends on other settings of the agent. */
 export interface ToolShape {
   name: string;
   toolset: string | null;
@@ -1127,7 +1127,7 @@ export interface UploadShape {
   size: number;
 }
 
-/** Usage of a run; a cost of null: the price is unknown. */
+/** Usage of a run; cost is null if the price is unknown. */
 export interface UsageShape {
   model: string;
   input_tokens: number;
@@ -1144,7 +1144,7 @@ export interface UserChange {
   timezone?: string | null;
 }
 
-/** A person. */
+/** A user. */
 export interface UserShape {
   id: string;
   name: string;
@@ -1190,7 +1190,7 @@ export interface ViewSaved {
   pinned: boolean;
 }
 
-/** A SELECT with a name. */
+/** A saved SELECT. */
 export interface ViewShape {
   name: string;
   sql: string;
@@ -1209,8 +1209,6 @@ export interface Views {
 
 /** Fields that are left out stay unchanged. Recurrence is for recalls only. */
 export interface WakeChange {
-  instructions?: string | null;
-  comment?: string | null;
   when?: string | null;
   timezone?: string | null;
   interval_seconds?: number | null;
@@ -1219,6 +1217,8 @@ export interface WakeChange {
   max_runs?: number | null;
   on_miss?: "skip" | "run_once" | "run_catchup" | null;
   priority?: "normal" | "low" | null;
+  instructions?: string | null;
+  comment?: string | null;
   muted?: boolean | null;
 }
 

@@ -225,10 +225,10 @@ export const MAX_LENGTH = {
     "down_sql": 100000
   },
   "NewNextRun": {
-    "instructions": 100000,
     "scheduled_at": 200,
     "when": 200,
-    "timezone": 200
+    "timezone": 200,
+    "instructions": 100000
   },
   "NewParameter": {
     "description": 500
@@ -237,13 +237,13 @@ export const MAX_LENGTH = {
     "reason": 1000
   },
   "NewRecall": {
-    "additional_context_message": 100000,
     "when": 200,
     "timezone": 200,
     "timezone_offset": 200,
     "cron": 200,
     "until": 200,
-    "internal_comment": 100000
+    "internal_comment": 100000,
+    "additional_context_message": 100000
   },
   "NewSchedule": {
     "message": 100000,
@@ -272,12 +272,12 @@ export const MAX_LENGTH = {
     "description": 2000
   },
   "RecallChange": {
-    "additional_context_message": 100000,
-    "internal_comment": 100000,
     "when": 200,
     "timezone": 200,
     "cron": 200,
-    "until": 200
+    "until": 200,
+    "internal_comment": 100000,
+    "additional_context_message": 100000
   },
   "SessionChange": {
     "title": 200
@@ -294,12 +294,12 @@ export const MAX_LENGTH = {
     "timezone": 100
   },
   "WakeChange": {
-    "instructions": 100000,
-    "comment": 100000,
     "when": 200,
     "timezone": 200,
     "cron": 200,
-    "until": 200
+    "until": 200,
+    "instructions": 100000,
+    "comment": 100000
   },
   "WritingStatement": {
     "sql": 100000

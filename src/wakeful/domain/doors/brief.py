@@ -310,8 +310,9 @@ class Problem:
     """A problem of a brief: an agent's booking is refused with it, people are only warned."""
 
     kind: Literal["names_nothing", "only_talks"]
-    message: str
+    message: str  # to the agent, like the hint
     hint: str
+    warning: str  # to a person
 
 
 def check_brief(text: str, *, tools: Collection[str], tables: Collection[str] = ()) -> None:
@@ -426,6 +427,8 @@ def _names_nothing(text: str, tools: Collection[str], tables: Collection[str]) -
         ),
         hint=f"Write a task for yourself that names what to use, such as {GOOD_FORM}"
         + (f" {_how_to_tell(tools)}" if any(talk.search(text) for talk in (TELL, JAPANESE_TALK, CHINESE_TALK)) else ""),
+        warning="The text names no tool, file path, URL, table or view, so the agent may not know what to do. Name "
+        f"what it should use, such as {GOOD_FORM}",
     )
 
 
@@ -433,7 +436,9 @@ def _only_talks(text: str, tools: Collection[str]) -> Problem:
     return Problem(
         kind="only_talks",
         message=f"The brief {shorten(text, 60)!r} only tells or reminds someone; it is not a task for you.",
-        hint=f"Say what to do when you are woken, such as {GOOD_FORM} {_how_to_tell(tools)}",
+        hint=f"Say what to do when you wake, such as {GOOD_FORM} {_how_to_tell(tools)}",
+        warning="The text only tells or reminds someone, but the agent reads it as its own task when it wakes. Say "
+        f"what it should do, such as {NOTIFY_FORM if 'notify' in tools else GOOD_FORM}",
     )
 
 

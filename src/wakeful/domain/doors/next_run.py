@@ -1,34 +1,52 @@
-"""The door of next runs: the one slot in which an agent, or a person, books its next run, as Osaurus has it."""
+"""Requests for a next run, of which an agent has at most one. The field names are those of Osaurus."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
 from wakeful.domain.bounds.clamp import Clamped
 from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.doors.params import MAX_TIME_TEXT, Param
 from wakeful.domain.errors import Forbidden, Invalid, NotFound
 from wakeful.domain.texts import check_text, show
 from wakeful.domain.types import FOREVER, Agent, OnMiss, Priority, Run, ScheduledBy, Wake
 from wakeful.domain.wakes.create import MAX_INSTRUCTIONS, RequestedTime, create, requested_time
 from wakeful.domain.wakes.when import BadTime, parse_when, read_instant
 
-MAX_SECONDS = 10 * 366 * 86_400  # ten years either way; the agent's own horizon is nearer
+MAX_SECONDS = 10 * 366 * 86_400  # ten years; the agent's own horizon is shorter
 _EARLIEST = datetime(1970, 1, 2, tzinfo=UTC)
 _ISO_FORM = "ISO 8601 with a UTC offset or Z, such as '2026-11-16T09:00:00+01:00'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextRunRequest:
-    """A next run as someone asks for it."""
+    """A request for a next run."""
 
-    instructions: str
-    scheduled_at: str | None = None  # exactly one of these three
-    in_seconds: int | None = None
-    when: str | None = None  # words, for people
-    timezone: str | None = None  # of the words
-    context_views: tuple[str, ...] = ()
-    priority: Priority = "normal"
-    on_miss: OnMiss | None = None
+    in_seconds: Annotated[
+        int | None,
+        Param("Seconds from now. Give this or scheduled_at, not both; this is the safer one.", ge=-(2**53), le=2**53),
+    ] = None
+    scheduled_at: Annotated[
+        str | None,
+        Param("ISO 8601 with a UTC offset or Z, such as 2026-11-16T09:00:00+01:00.", max_length=MAX_TIME_TEXT),
+    ] = None
+    when: Annotated[str | None, Param(max_length=MAX_TIME_TEXT)] = None  # as text, for people, instead of the two
+    timezone: Annotated[str | None, Param(max_length=MAX_TIME_TEXT)] = None  # of `when`
+    instructions: Annotated[
+        str,
+        Param(
+            "The brief you will read when you wake, in a fresh session that knows nothing of this one: what to do, "
+            "with which tools, files or URLs, and whether to book the run after it."
+        ),
+    ]
+    context_views: Annotated[
+        tuple[str, ...], Param("Names of saved views of your database to be shown with the brief.")
+    ] = ()
+    priority: Annotated[Priority, Param("low is skipped if your user is talking with you when it is due.")] = "normal"
+    on_miss: Annotated[
+        OnMiss | None, Param("What to do if the server was down at the time. skip unless you say otherwise.")
+    ] = None
 
 
 class UnknownView(Invalid):
@@ -56,7 +74,7 @@ class NoNextRun(NotFound):
     def __init__(self, agent_id: str) -> None:
         super().__init__(
             f"No next run is booked for agent {agent_id!r}, so there is nothing to change, run or cancel. Book one "
-            "first, or leave it so."
+            "first."
         )
 
 
@@ -65,23 +83,23 @@ class SelfSchedulingOff(Forbidden):
 
     def __init__(self, agent: Agent) -> None:
         super().__init__(
-            f"Self-scheduling (`self_scheduling`) is off for agent {agent.name!r}, so it can neither book, change nor "
-            "notify. Its user can turn it on."
+            f"Self-scheduling (`self_scheduling`) is off for agent {agent.name!r}, so it cannot book, change "
+            "or notify. Its user can turn it on."
         )
 
 
 def slot_of(agent_id: str) -> str:
-    """Name the one place in which an agent's next run waits."""
+    """Return the slot of an agent's next run."""
     return f"agent:{agent_id}"
 
 
 def is_own(booked: Run | Wake) -> bool:
-    """Return whether this is a next run that the agent itself booked: one turn of its loop."""
+    """Return whether this is a next run that the agent itself booked."""
     return booked.kind == "next_run" and booked.scheduled_by == "agent"
 
 
 def read_time(request: NextRunRequest, now: datetime, known_zone: str | None = None) -> RequestedTime:
-    """Return the instant that is asked for, past or not, or say what is wrong with it."""
+    """Return the requested instant, past or not; raises an error that says what is wrong with it."""
     if request.when is not None:
         if request.scheduled_at is not None or request.in_seconds is not None:
             raise BadTime(
@@ -100,9 +118,9 @@ def read_time(request: NextRunRequest, now: datetime, known_zone: str | None = N
         return RequestedTime(requested=f"in {request.in_seconds} s", at=_read_seconds(request.in_seconds, now))
     if request.scheduled_at is not None:
         at = read_instant(request.scheduled_at, "scheduled_at", "in_seconds")
-        if not _EARLIEST <= at < FOREVER:  # some zone could not tell such a time
+        if not _EARLIEST <= at < FOREVER:  # outside the range of datetime in some time zone
             raise BadTime(
-                f"`scheduled_at` is {show(request.scheduled_at)}, which is out of range. Take a time between 1970 and "
+                f"`scheduled_at` is {show(request.scheduled_at)}, which is out of range. Give a time between 1970 and "
                 "9998.",
                 field="scheduled_at",
             )
@@ -115,7 +133,7 @@ def read_time(request: NextRunRequest, now: datetime, known_zone: str | None = N
 
 
 def check_views(names: Collection[str], known: Mapping[str, Sequence[str]]) -> None:
-    """Refuse views that cannot be run by name alone. `known` tells which parameters each cannot do without."""
+    """Refuse views that cannot be run by name alone. `known` has the required parameters of each view."""
     for name in names:
         check_view(name, known, "context_views")
         if known[name]:
@@ -140,10 +158,7 @@ def make(
     booked_by_run: str | None = None,
     tools: tuple[str, ...] | None = None,
 ) -> Wake:
-    """Make the wake of a next run.
-
-    It belongs to no session: it gets a fresh one, and outlives the one it was booked in.
-    """
+    """Create the wake of a next run. It has no session: it gets a new one, and outlives the one it was booked in."""
     return create(
         kind="next_run",
         agent_id=agent.id,

@@ -1,16 +1,17 @@
-"""The door of recalls: a wake that lands in its own session, under the names Navi gave it."""
+"""Requests for a recall: a wake that runs in its own session. The field names are those of Navi."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
-from typing import Any
+from typing import Annotated, Any
 
 from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.doors.params import MAX_TIME_TEXT, Param
 from wakeful.domain.errors import Invalid, NotFound
 from wakeful.domain.texts import check_note, check_text, show
 from wakeful.domain.types import Agent, CallType, OnMiss, Priority, ScheduledBy, Wake
 from wakeful.domain.wakes.create import MAX_COMMENT, MAX_INSTRUCTIONS, RequestedTime, create, requested_time
-from wakeful.domain.wakes.when import BadWhen, parse_when
+from wakeful.domain.wakes.when import ACCEPTED, BadWhen, parse_when
 from wakeful.domain.zones import load_zone, offset_zone
 
 MAX_SECONDS = 10 * 365 * 86_400
@@ -19,20 +20,53 @@ MAX_RUNS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallRequest:
-    """A recall as someone asks for it."""
+    """A request for a recall."""
 
-    call_type: CallType
-    instructions: str
-    when: str | None = None
-    timezone: str | None = None  # IANA; wins over the offset
-    timezone_offset: str | None = None
-    interval_seconds: int | None = None
-    cron: str | None = None
-    until: str | None = None
-    max_runs: int | None = None
-    on_miss: OnMiss | None = None
-    priority: Priority = "normal"
-    comment: str = ""
+    call_type: Annotated[
+        CallType,
+        Param(
+            "once: at `when`. recurring: from `when` on, again and again. immediate: right after this run; use it when "
+            "you are near your limit of model calls and have more to do."
+        ),
+    ]
+    when: Annotated[
+        str | None,
+        Param(
+            f"For once and recurring. Relative is best. Accepted forms: {ACCEPTED}. A wall-clock time is in "
+            "`timezone`, else in your own zone, else in your user's. With cron: not before this.",
+            max_length=MAX_TIME_TEXT,
+        ),
+    ] = None
+    timezone: Annotated[str | None, Param("IANA name of the zone of `when` and `cron`.", max_length=MAX_TIME_TEXT)] = (
+        None  # wins over the offset
+    )
+    timezone_offset: Annotated[str | None, Param("±HH:MM, if only the offset is known.", max_length=MAX_TIME_TEXT)] = (
+        None
+    )
+    interval_seconds: Annotated[
+        int | None, Param("For recurring: seconds from one time to the next.", ge=1, le=MAX_SECONDS)
+    ] = None
+    cron: Annotated[
+        str | None,
+        Param("For recurring, instead of an interval: five fields, as in crontab.", max_length=MAX_TIME_TEXT),
+    ] = None
+    until: Annotated[
+        str | None, Param("For recurring: the last moment, written like `when`.", max_length=MAX_TIME_TEXT)
+    ] = None
+    max_runs: Annotated[int | None, Param("For recurring: how many times at most.", ge=1, le=MAX_RUNS)] = None
+    on_miss: Annotated[
+        OnMiss | None,
+        Param("What to do about times missed while the server was down. run_once unless you say otherwise."),
+    ] = None
+    priority: Annotated[Priority, Param("low gives way to a user who is talking.")] = "normal"
+    internal_comment: Annotated[str, Param("A short label for people.")] = ""
+    additional_context_message: Annotated[
+        str,
+        Param(
+            "What you will read when you wake: a todo for yourself that names the tools, files or URLs to use, such as "
+            "'Read build.log with read_file. If it ends in an error, quote the last 50 lines.'"
+        ),
+    ]
 
 
 class NoRecall(NotFound):
@@ -41,7 +75,7 @@ class NoRecall(NotFound):
     def __init__(self, session_id: str) -> None:
         super().__init__(
             f"No recall is pending in session {session_id!r}, so there is nothing to change, run or cancel. Book one "
-            "first, or leave it so."
+            "first."
         )
 
 
@@ -50,7 +84,7 @@ class OutOfReach(NotFound):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
-            f"There is no session {session_id!r} in your reach. Leave `session_id` out to mean the one you are in.",
+            f"There is no session {session_id!r} that you can use. Leave `session_id` out for the current one.",
             field="session_id",
         )
 
@@ -61,7 +95,7 @@ class NotRecurring(Invalid):
     def __init__(self, session_id: str) -> None:
         super().__init__(
             f"No recurring recall is pending in session {session_id!r}, so there is no next time to skip to. "
-            "One that comes once is cancelled instead."
+            "Cancel a recall that fires once instead."
         )
 
 
@@ -77,9 +111,9 @@ def make(
     booked_by_run: str | None = None,
     tools: tuple[str, ...] | None = None,
 ) -> Wake:
-    """Make the wake of a recall, or say what is wrong with the request."""
-    check_text("additional_context_message", request.instructions, MAX_INSTRUCTIONS)
-    check_note("internal_comment", request.comment, MAX_COMMENT)
+    """Create the wake of a recall; raises an error that says what is wrong with the request."""
+    check_text("additional_context_message", request.additional_context_message, MAX_INSTRUCTIONS)
+    check_note("internal_comment", request.internal_comment, MAX_COMMENT)
     _check_call_type(request)
     _check_number("interval_seconds", request.interval_seconds, MAX_SECONDS)
     _check_number("max_runs", request.max_runs, MAX_RUNS)
@@ -96,7 +130,7 @@ def make(
         user_id=user_id,
         session_id=session_id,
         call_type=request.call_type,
-        instructions=request.instructions,
+        instructions=request.additional_context_message,
         timezone=name,
         scheduled_by=by,
         now=now,
@@ -108,7 +142,7 @@ def make(
         cron=request.cron,
         until=None if request.until is None else _read_until(request.until, now, zone),
         max_runs=request.max_runs,
-        comment=request.comment,
+        comment=request.internal_comment,
         priority=request.priority,
         on_miss=request.on_miss,
         booked_by_run=booked_by_run,
@@ -119,19 +153,19 @@ def make(
 def read_changes(
     asked: Mapping[str, Any], wake: Wake, now: datetime, known_zone: str | None
 ) -> tuple[dict[str, Any], RequestedTime | None]:
-    """Return the changes as fields of a wake, and the new time as it was requested, if any.
+    """Return the changes of a wake's fields that a request asks for, and the requested time, if there is one.
 
-    `known_zone` is the agent's or its user's, for a wake that has none of its own.
+    `known_zone` is the agent's or its user's, for a wake without one.
     """
     if "additional_context_message" in asked:
         check_text("additional_context_message", asked["additional_context_message"], MAX_INSTRUCTIONS)
     if "internal_comment" in asked:
         check_note("internal_comment", asked["internal_comment"], MAX_COMMENT)
     changes: dict[str, Any] = {_FIELDS.get(name, name): value for name, value in asked.items()}
-    # A new rule takes the place of the one before, of whichever kind that was.
+    # A new rule replaces the earlier one, whether interval or cron.
     if (changes.get("every") is None) != (changes.get("cron") is None):
         changes = {"every": None, "cron": None} | changes
-    # The wake's own zone counts if its rule or time is in it; otherwise it is only where its agent was at the time.
+    # The wake's own zone counts only if its rule or time uses it; otherwise it is just the agent's at that time.
     own = wake.timezone if wake.cron or wake.wall_clock else None
     zone, asked_time = changes.get("timezone") or own or known_zone or wake.timezone, None
     if changes.get("cron") is not None and zone != wake.timezone:
@@ -158,11 +192,11 @@ _FIELDS = {
 
 
 def _check_call_type(request: RecallRequest) -> None:
-    """Refuse what does not go with the type: who sends it means something that would not happen."""
+    """Refuse fields that have no effect with this call type."""
     kind = request.call_type
     if kind == "immediate" and request.when is not None:
         raise Invalid(
-            f"`when` is {show(request.when)}, and a recall of type 'immediate' comes right after this run. Leave it "
+            f"`when` is {show(request.when)}, but a recall of type 'immediate' fires right after this run. Leave it "
             "out, or ask for 'once'.",
             field="when",
         )
@@ -177,7 +211,7 @@ def _check_call_type(request: RecallRequest) -> None:
         value = getattr(request, name)
         if value is not None:
             raise Invalid(
-                f"`{name}` is {show(value)}, and a recall of type {kind!r} comes once. Leave it out, or ask for "
+                f"`{name}` is {show(value)}, but a recall of type {kind!r} fires once. Leave it out, or ask for "
                 "'recurring'.",
                 field=name,
             )

@@ -1,14 +1,15 @@
-"""The door of the scheduler: a one-time message into a session, or a fresh session, under the names Psi gave them."""
+"""Requests for a schedule: a one-time message to a session, or a new session. The field names are those of Psi."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from wakeful.domain.agents.skills import Skill
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.doors import session_config
+from wakeful.domain.doors.params import MAX_TIME_TEXT, Param
 from wakeful.domain.errors import Conflict, Invalid, NotFound
 from wakeful.domain.texts import check_note, check_text, show
 from wakeful.domain.types import Agent, Run, ScheduledBy, Wake
@@ -34,22 +35,44 @@ _STATUS: dict[str, ScheduleStatus] = {
     "skipped": "failed",
 }
 _MILLISECOND = timedelta(milliseconds=1)
-_UNEXPECTED = re.compile(r"([A-Za-z_]\w*): (.*)", re.DOTALL)  # as an exception is kept
+_UNEXPECTED = re.compile(r"([A-Za-z_]\w*): (.*)", re.DOTALL)  # how an exception is stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleRequest:
-    """A schedule as someone asks for it."""
+    """A request for a schedule."""
 
-    kind: ScheduleKind
-    message: str
-    delay_ms: int | None = None
-    at: str | None = None
-    when: str | None = None  # words, for people
-    timezone: str | None = None  # of the words
-    label: str = ""
-    session_config: object = None
-    ephemeral: bool = False
+    kind: Annotated[
+        ScheduleKind,
+        Param(
+            "For create. message: you read it in this session, once it is idle. session: it begins a fresh session of "
+            "yours, whatever happens in this one."
+        ),
+    ]
+    message: Annotated[str, Param("For create: what you will read then, as a todo for yourself.")]
+    delay_ms: Annotated[
+        int | None,
+        Param(
+            f"For create, unless `at` is given: milliseconds from now, {MIN_DELAY_MS} to {MAX_DELAY_MS} (24 h).",
+            ge=-(2**62),
+            le=2**62,
+        ),
+    ] = None
+    at: Annotated[
+        str | None,
+        Param(
+            "For create, unless `delay_ms` is given: ISO 8601 with offset or Z, at most 24 h ahead; a past time comes "
+            "at once.",
+            max_length=MAX_TIME_TEXT,
+        ),
+    ] = None
+    when: Annotated[str | None, Param(max_length=MAX_TIME_TEXT)] = None  # as text, for people
+    timezone: Annotated[str | None, Param(max_length=MAX_TIME_TEXT)] = None  # of `when`
+    label: Annotated[str, Param("For create: a short name for people.")] = ""
+    session_config: Annotated[
+        object, Param("For create: required for kind session ({} is enough), forbidden for kind message.")
+    ] = None
+    ephemeral: Annotated[bool, Param("For create: true if it may be forgotten when the server restarts.")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +80,7 @@ class ErrorSummary:
     """Why a schedule failed or was cancelled."""
 
     message: str
-    kind: str  # of the error: its code, or its class where nobody expected it; shown as `class`
+    kind: str  # its code, or the class of an unexpected exception; shown as `class`
     data: Mapping[str, str]
 
 
@@ -107,14 +130,9 @@ class DelayOutOfBounds(Invalid):
 
     def __init__(self, field: str, value: object, delay_ms: int) -> None:
         meant = f" ({delay_ms:,} ms ahead)" if field == "at" else ""
-        bound = (
-            f"below the least of {MIN_DELAY_MS:,} ms"
-            if delay_ms < MIN_DELAY_MS
-            else f"beyond the most of {MAX_DELAY_MS:,} ms (24 h)"
-        )
         shown = f"{value:,} ms" if isinstance(value, int) and abs(value) < 10**30 else show(value)
         super().__init__(
-            f"`{field}` is {shown}{meant}, {bound}. Accepted: {MIN_DELAY_MS:,} to {MAX_DELAY_MS:,} ms ahead.",
+            f"`{field}` must be {MIN_DELAY_MS:,} to {MAX_DELAY_MS:,} ms (24 h) ahead, got {shown}{meant}.",
             field=field,
         )
 
@@ -133,7 +151,7 @@ def make(
     by: ScheduledBy,
     booked_by_run: str | None = None,
 ) -> Wake:
-    """Make the wake of a schedule, or say what is wrong with the request."""
+    """Create the wake of a schedule; raises an error that says what is wrong with the request."""
     message = check_text("message", request.message, MAX_INSTRUCTIONS)
     label = check_note("label", request.label.strip(), MAX_LABEL, is_one_line=True)
     if request.kind == "session" and request.session_config is None:
@@ -216,22 +234,22 @@ def fire_at(delay_ms: int | None, at: str | None, now: datetime) -> datetime:
 
 
 def check_ahead(field: str, ahead: timedelta) -> None:
-    """Hold a new time of a schedule to the bounds it was booked within."""
+    """Refuse a new time of a schedule outside the bounds for booking one."""
     delay_ms = ahead // _MILLISECOND
     if not MIN_DELAY_MS <= delay_ms <= MAX_DELAY_MS:
         raise DelayOutOfBounds(field, delay_ms, delay_ms)
 
 
 def wake_id_of(schedule_id: str) -> str:
-    """Return the id of the wake behind a schedule; both forms are known."""
+    """Return the id of a schedule's wake, with or without the prefix."""
     return schedule_id.strip().removeprefix(PREFIX)
 
 
 def describe(wake: Wake, run: Run | None = None, *, has_arrived: bool = False) -> Schedule:
-    """Show a wake as the schedule it is, from its run and whether the prompt was saved in the session."""
+    """Return the schedule of a wake, given its run and whether the prompt was saved in the session."""
     assert wake.kind in ("message", "session")
     status = _STATUS[wake.status]
-    if status == "failed" and has_arrived:  # how it went on from there is said by its run
+    if status == "failed" and has_arrived:  # its run shows how it went on
         status = "delivered"
     return Schedule(
         id=f"{PREFIX}{wake.id}",
@@ -267,7 +285,7 @@ def _summarise(wake: Wake, status: ScheduleStatus, run: Run | None) -> ErrorSumm
 
 
 def _phase(wake: Wake, status: ScheduleStatus) -> str | None:
-    """Return where a delivery failed. A message that could not be put into the queue is tried again, so it waits."""
+    """Return where a delivery failed. A message that could not be queued is retried, so it is still pending."""
     if wake.delivery_phase is not None:
         return wake.delivery_phase
     has_failed = wake.held_by == "error" or (status == "failed" and wake.status == "failed")

@@ -6,23 +6,23 @@ from starlette.types import Message, Receive, Scope
 
 MAX_BODY = 72 * 1024 * 1024  # of messages with images, uploads and imports
 MAX_JSON = 1024 * 1024
-MAX_OPEN_BODY = 64 * 1024  # from someone who has not shown a token
+MAX_OPEN_BODY = 64 * 1024  # without a token
 
 
 class BodyTooLarge(HTTPException):
     def __init__(self, most: int) -> None:
-        super().__init__(413, f"The body of a request may have {most:,} bytes here.")
+        super().__init__(413, f"The body of this request may have at most {most:,} bytes.")
 
 
 def check_length(scope: Scope, most: int) -> None:
-    """Refuse a body that says how long it is before any of it is read."""
+    """Refuse a body whose Content-Length is too large, before it is read."""
     length = Headers(scope=scope).get("content-length", "0")
     if length.isdecimal() and int(length[:20]) > most:
         raise BodyTooLarge(most)
 
 
 def limited(receive: Receive, most: int) -> Receive:
-    """Refuse a body as soon as more than `most` bytes of it have come; for those that do not say their length."""
+    """Refuse a body without a length as soon as more than `most` bytes have arrived."""
     received = 0
 
     async def receive_within_limit() -> Message:

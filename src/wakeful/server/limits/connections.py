@@ -1,9 +1,8 @@
 """Caps on unauthenticated connections, and timeouts for unfinished requests (slowloris).
 
-A connection is unauthenticated until a valid token has come over it. There is a cap on those, in total and per address,
-and at the cap the oldest is closed for a new one: a client with a token sends it within milliseconds, one that only
-holds a connection open grows old. uvicorn itself has no timeout for the head of a request, nor for clients that read
-nothing.
+A connection is unauthenticated until it has sent a valid token. Their number is capped, in total and per address; at
+the cap, a new one replaces the oldest: a client with a token sends it within milliseconds. uvicorn itself has no
+timeout for the head of a request, nor for clients that read nothing.
 """
 
 import asyncio
@@ -23,11 +22,11 @@ from wakeful.server.login_attempts import network_of
 
 log = logging.getLogger(__name__)
 
-SLOWEST = 4096  # bytes a second of a body, on average, after the first seconds
-_UNREAD_SECONDS = 60.0  # how long a client may take nothing of what was sent to it
+MIN_RATE = 4096  # bytes per second of a body, on average, after the first seconds
+_UNREAD_SECONDS = 60.0  # without the client reading anything of what was sent
 _UNREAD_SECONDS_AT_STOP = 1.0
-_UNAUTHENTICATED_SECONDS = 60.0  # for one request without a token, from its head to the end of the answer
-_LOOK_EVERY = 1.0
+_UNAUTHENTICATED_SECONDS = 60.0  # for a request without a token, from its head to the end of the response
+_CHECK_EVERY = 1.0
 _BYTES_ACKED_AT, _TCP_INFO_BYTES = 120, 128
 
 
@@ -35,21 +34,21 @@ class BodyTooSlow(HTTPException):
     def __init__(self) -> None:
         super().__init__(
             408,
-            "The body of the request came too slowly. Send it again, in one go.",
+            "The body of the request arrived too slowly. Send it again, without pauses.",
             headers={"Connection": "close"},
         )
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class ClientConnection:
-    """One connection, from when it is accepted until it is gone."""
+    """One connection, from accept to close."""
 
     transport: asyncio.Transport
     network: str
-    since: float  # when it began to wait for a request, or the request began
-    is_busy: bool = False  # a request is being answered, or a WebSocket is open
-    taken: int = 0  # bytes, at the last look
-    taken_at: float  # when the client last took something, or there was nothing to take
+    since: float  # when it started to wait for a request, or its request started
+    is_busy: bool = False  # a request is in progress, or a WebSocket is open
+    taken: int = 0  # bytes, at the last check
+    taken_at: float  # when the client last read something, or there was nothing to read
 
 
 class Connections:
@@ -62,7 +61,7 @@ class Connections:
         self.seconds = seconds
         self._unread_seconds: float | None = None
         self._all: set[ClientConnection] = set()
-        # By address, and in the order in which they came: dicts are ordered sets here.
+        # By network, the oldest first: dicts are ordered sets here.
         self._unauthenticated: dict[ClientConnection, None] = {}
         self._by_network: dict[str, dict[ClientConnection, None]] = {}
         self._task: asyncio.Task[None] | None = None
@@ -105,12 +104,12 @@ class Connections:
         connection.transport.abort()  # not close(), which waits for a client that reads nothing
 
     def hurry(self) -> None:
-        """Close clients that read nothing after a second from now on, for the server stops and would wait for them."""
+        """Close clients that read nothing after one second: the server stops, and would wait for them."""
         self._unread_seconds = _UNREAD_SECONDS_AT_STOP
 
     async def _watch(self) -> None:
         while self._all:
-            await asyncio.sleep(_LOOK_EVERY)
+            await asyncio.sleep(_CHECK_EVERY)
             now = _now()
             for connection in list(self._all):
                 if self._is_overdue(connection, now):
@@ -130,7 +129,7 @@ class Connections:
 
 
 class CountedHttp(H11Protocol):
-    """uvicorn's HTTP protocol, with its connections registered; a request finds its own in the state of its scope."""
+    """uvicorn's HTTP protocol, which registers connections; a request's is in the state of its scope."""
 
     def __init__(self, *arguments: Any, connections: Connections, **more: Any) -> None:
         super().__init__(*arguments, **more)
@@ -138,7 +137,7 @@ class CountedHttp(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
-        # The state goes into the scope of each request, and on to the socket that this connection may become.
+        # The state becomes that of each request, and of the WebSocket that this connection may become.
         self.app_state = {**self.app_state, "connections": self._counted, "connection": self._counted.add(transport)}
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -147,10 +146,10 @@ class CountedHttp(H11Protocol):
 
 
 def count_taken(transport: asyncio.Transport) -> int:
-    """Return a number that grows when the client takes something of what was sent to it.
+    """Return a number that grows when the client reads.
 
-    On Linux the bytes that its system has acknowledged. Elsewhere the size of our buffer must do: what is written
-    meanwhile hides what was taken, until the buffer is full and nothing more is written.
+    On Linux, the bytes that its system has acknowledged. Elsewhere, the negative size of our buffer: new writes hide
+    what was read, until the buffer is full and nothing more is written.
     """
     connection = transport.get_extra_info("socket")
     if not hasattr(socket, "TCP_INFO") or connection.fileno() < 0:
@@ -161,7 +160,7 @@ def count_taken(transport: asyncio.Transport) -> int:
 
 
 def count_untaken(transport: asyncio.Transport) -> int:
-    """Return how many bytes the client has yet to take, in our buffer and the system's."""
+    """Return how many bytes the client has not read yet, in our buffer and the system's."""
     ours, connection = transport.get_write_buffer_size(), transport.get_extra_info("socket")
     if not hasattr(socket, "TCP_INFO") or connection.fileno() < 0:
         return ours
@@ -187,7 +186,7 @@ def forget(state: dict[str, Any]) -> None:
 
 
 class TimedRequests:
-    """ASGI middleware that tells a connection when a request begins and ends, and answers slow bodies with 408."""
+    """ASGI middleware that notes when a connection is busy, and answers slow bodies with 408."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -208,18 +207,18 @@ class TimedRequests:
 
 
 def paced(receive: Receive, seconds: float) -> Receive:
-    """Refuse a body of which nothing comes for some seconds, or that comes more slowly than SLOWEST."""
+    """Refuse a body that pauses for some seconds, or arrives more slowly than MIN_RATE."""
     begun: float | None = None
     received, is_whole = 0, False
 
     async def receive_in_time() -> Message:
         nonlocal begun, received, is_whole
         if is_whole:
-            return await receive()  # which now waits for the client to leave
+            return await receive()  # waits for the client to disconnect
         now = _now()
         begun = now if begun is None else begun
         try:
-            async with asyncio.timeout_at(min(now, begun + received / SLOWEST) + seconds):
+            async with asyncio.timeout_at(min(now, begun + received / MIN_RATE) + seconds):
                 message = await receive()
         except TimeoutError:
             raise BodyTooSlow from None

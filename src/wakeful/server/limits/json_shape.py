@@ -1,8 +1,8 @@
-"""Bounds on JSON that someone sends: how deep it is, how many values it has, and that each value means one thing.
+"""Limits of JSON in requests: nesting, number of values, and no duplicate fields.
 
-A parser makes an object of every value: 70 MB of `[[],[],…]` held all others up 12 s. So depth and values are counted
-first, without making any. The count works through the text in windows, because one call on all of it would hold the
-interpreter's lock for a second.
+A parser creates an object for every value: 70 MB of `[[],[],…]` blocked all other requests for 12 s. So depth and
+values are counted first, without creating any. The count works through the text in windows, because one call on all of
+it would hold the interpreter's lock for a second.
 """
 
 import json
@@ -14,31 +14,31 @@ from typing import Any, NoReturn
 
 MAX_DEPTH = 100
 MAX_VALUES = 100_000
-MAX_FIELDS = 1_000  # of the outermost object: validation reports each unknown one, 3 µs apiece
+MAX_FIELDS = 1_000  # of the outermost object: validation reports each unknown one, which takes 3 µs
 
 _MAX_DIGITS = 1_000  # of a whole number; int() takes quadratic time
 _WINDOW = 64 * 1024
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-_WHOLE_PIECES = re.compile(rb'(?:[^"]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)  # stops before a string that has no end
+_WHOLE_PIECES = re.compile(rb'(?:[^"]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)  # stops before an unterminated string
 _IN_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 _NO_MARKS = bytes(set(range(256)) - set(b"[]{},"))
 _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord(","): 0}
 
 
 class UnfitJson(ValueError):
-    """The text is more than is taken, or not JSON in a way that Python's parser lets pass."""
+    """The JSON exceeds a limit, or is invalid in a way that Python's parser accepts."""
 
 
 def parse(body: bytes) -> Any:
-    """Parse JSON within bounds. Raises UnfitJson, or what `json.loads` raises."""
+    """Parse JSON within the limits. Raises UnfitJson, or what `json.loads` raises."""
     check_shape(body)
     try:
-        # As text: from bytes, UTF-16 would be taken too, whose shape nobody counted.
+        # As text: bytes could be UTF-16, which check_shape does not understand.
         value = _DECODER.decode(body.decode())
     except UnicodeDecodeError as error:
         raise UnfitJson(f"The JSON is not UTF-8 at byte {error.start:,}.") from None
     if isinstance(value, dict) and len(value) > MAX_FIELDS:  # pyright: ignore[reportUnknownArgumentType]
-        raise UnfitJson(f"The JSON object has {len(value):,} fields; at most {MAX_FIELDS:,} are taken.")  # pyright: ignore[reportUnknownArgumentType]
+        raise UnfitJson(f"The JSON object has {len(value):,} fields; the limit is {MAX_FIELDS:,}.")  # pyright: ignore[reportUnknownArgumentType]
     return value  # pyright: ignore[reportUnknownVariableType]
 
 
@@ -48,22 +48,22 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _read_float(digits: str) -> float:
     if math.isinf(number := float(digits)):
-        raise UnfitJson(f"The number {digits[:20]} is too large. Send a smaller one, or a text.")
+        raise UnfitJson(f"The number {digits[:20]} is too large. Send a smaller one, or text.")
     return number
 
 
 def _read_int(digits: str) -> int:
     if len(digits) > _MAX_DIGITS:
-        raise UnfitJson(f"A number has {len(digits):,} digits; at most {_MAX_DIGITS} are taken. Send it as a text.")
+        raise UnfitJson(f"A number has {len(digits):,} digits; the limit is {_MAX_DIGITS}. Send it as text.")
     return int(digits)
 
 
 def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        # Parsers differ in which of the two counts, so a proxy in between may have used the other.
+        # Parsers differ in which of the two they use, so a proxy in between may have checked the other.
         [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
-        raise UnfitJson(f"The field {twice[:100]!r} is there more than once. Send it once.")
+        raise UnfitJson(f"The field {twice[:100]!r} occurs more than once. Send it once.")
     return value
 
 
@@ -73,14 +73,14 @@ _DECODER = json.JSONDecoder(
 
 
 def check_shape(body: bytes) -> None:
-    """Raise UnfitJson if a text is nested too deeply or has too many values. Whether it is JSON, the parser says."""
+    """Raise UnfitJson if a text is nested too deeply or has too many values. It need not be valid JSON."""
     openings = body.count(b"[") + body.count(b"{")
     if openings <= MAX_DEPTH and openings + body.count(b",") <= MAX_VALUES:
-        return  # even if none of them stands inside a string
+        return  # even if none of them is inside a string
     position = depth = values = 0
     while position < len(body):
         piece = _WHOLE_PIECES.match(body, position, position + _WINDOW)
-        assert piece is not None  # it matches nothing at all as well
+        assert piece is not None  # it also matches the empty string
         marks = _STRING.sub(b"", piece.group()).translate(None, _NO_MARKS)
         values += len(marks) - marks.count(b"]") - marks.count(b"}")
         if values > MAX_VALUES:

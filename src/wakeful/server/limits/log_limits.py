@@ -9,13 +9,12 @@ from wakeful.clock import Clock
 MAX_A_MINUTE = 20
 _MAX_KINDS = 100
 
-# uvicorn tells of every request that it cannot read and every socket that is refused, asyncio of connections that it
-# cannot accept.
+# uvicorn logs every request that it cannot parse and every refused socket, asyncio connections that it cannot accept.
 _LOGGERS = ("uvicorn.error", "asyncio")
 
 
 class Repeats(logging.Filter):
-    """Lets the first few records of a kind through each minute, and says at the next how many it left out."""
+    """Passes the first few records of a kind per minute, and adds to the next how many were left out."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
@@ -25,7 +24,7 @@ class Repeats(logging.Filter):
         self._left_out: dict[object, int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        now, kind = self._clock.monotonic(), record.msg  # before its arguments are put in
+        now, kind = self._clock.monotonic(), record.msg  # the message before its arguments are inserted
         if now - self._since >= 60:
             self._since = now
             self._logged.clear()
@@ -40,7 +39,7 @@ class Repeats(logging.Filter):
 
 @contextmanager
 def bounded_logs(clock: Clock) -> Generator[None]:
-    """Limit the loggers of uvicorn and asyncio as long as the block lasts."""
+    """Limit the loggers of uvicorn and asyncio inside the block."""
     repeats = Repeats(clock)
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     for each in loggers:

@@ -1,17 +1,19 @@
-"""Lists that come in pages: `next` is what to send as `page` for the following one."""
+"""Pages of lists: send `next` as `page` to get the next one."""
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import Query
 
 from wakeful.domain.errors import Invalid
 
 Most = Annotated[int, Query(alias="limit", ge=1, le=200, description="How many at most.")]
-Page = Annotated[str | None, Query(max_length=200, description="Where to go on: the `next` of the page before.")]
+Page = Annotated[str | None, Query(max_length=200, description="The `next` of the page before.")]
+
+T = TypeVar("T")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -24,7 +26,7 @@ class BadPage(Invalid):
 
 
 def read_page(page: str | None) -> tuple[datetime, str] | None:
-    """Read where a page begins."""
+    """Parse where a page begins: after this time and id."""
     if page is None:
         return None
     try:
@@ -36,9 +38,10 @@ def read_page(page: str | None) -> tuple[datetime, str] | None:
         raise BadPage(page) from None
 
 
-def next_page(found: Sequence[object], most: int, at: datetime | None, last_id: str | None) -> str | None:
-    """Write where the page after this one begins; None if this is the last."""
-    if len(found) < most or at is None or last_id is None:
+def next_page(found: Sequence[T], most: int, place_of: Callable[[T], tuple[datetime, str]]) -> str | None:
+    """Return where the next page begins, after the time and id of the last entry; None if there is none."""
+    if len(found) < most:
         return None
+    at, last_id = place_of(found[-1])
     micros = (at - _EPOCH) // timedelta(microseconds=1)
     return base64.urlsafe_b64encode(f"{micros} {last_id}".encode()).decode()

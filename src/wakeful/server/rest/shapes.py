@@ -1,34 +1,43 @@
 """Base classes and types of request and response bodies."""
 
-from typing import Annotated, Any
+from collections.abc import Collection
+from dataclasses import fields
+from datetime import timedelta
+from typing import Annotated, Any, Self, TypeVar
 
 from fastapi import Path
 from pydantic import (
     AfterValidator,
+    AliasChoices,
     AwareDatetime,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
+    Field,
     SerializerFunctionWrapHandler,
     Strict,
     StringConstraints,
+    create_model,
     model_serializer,
 )
+
+from wakeful.domain.doors.params import fields_of
+
+T = TypeVar("T")
 
 ID = r"^[A-Za-z0-9-]{1,64}$"
 
 Id = Annotated[str, StringConstraints(pattern=ID)]
 PathId = Annotated[str, Path(pattern=ID)]
-# One line that can be shown: no control characters, which one of the databases cannot keep either, and not only blanks.
+# One line, not blank, without control characters, which one of the databases cannot store either.
 LABEL = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"
 
 Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=LABEL)]
-
-
 Zone = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_+\-/]+$")]
 
 
 def check_text(text: str) -> str:
-    """Refuse what one of the databases cannot keep: NUL, or half of a character."""
+    """Refuse what one of the databases cannot store: NUL, or a lone surrogate."""
     if "\x00" in text:
         raise ValueError("it has a NUL character in it")
     try:
@@ -40,26 +49,80 @@ def check_text(text: str) -> str:
 
 Text = Annotated[str, StringConstraints(max_length=100_000), AfterValidator(check_text)]
 
-TimeField = Annotated[AwareDatetime, Strict(strict=False)]  # written as text, since JSON has no times
+TimeField = Annotated[AwareDatetime, Strict(strict=False)]  # not strict: in JSON, times are text
 
 
 class RequestBody(BaseModel):
-    """A body that someone sends. An unknown field is refused, not ignored; `true` and `"5"` are not numbers."""
+    """The body of a request. Unknown fields are refused, not ignored; `true` and `"5"` are not numbers."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
+    def to_request(self, request: type[T]) -> T:
+        """Make a request of the domain from the fields that were sent."""
+        return request(**{name: getattr(self, name) for name in self.model_fields_set})
+
+    def to_changes(self, nullable: Collection[str] = ()) -> dict[str, Any]:
+        """Return the fields that were sent; null counts only where it means something."""
+        sent = {name: getattr(self, name) for name in self.model_fields_set}
+        return {name: value for name, value in sent.items() if value is not None or name in nullable}
+
+
+_annotated: Any = Annotated  # for types that are made at run time
+
+
+def body_of(request: type[Any], *, without: Collection[str] = (), is_change: bool = False) -> type[RequestBody]:
+    """Make a body from the fields of a request and their limits; in a change, each may be left out."""
+    made: dict[str, Any] = {}
+    for each in fields_of(request, without):
+        kind: Any = Text if each.type is str else each.type
+        if each.param.limits:
+            kind = _annotated[kind, Field(**each.param.limits)]
+        default = None if is_change else ... if each.is_required else each.default
+        made[each.name] = (kind | None if is_change or each.is_nullable else kind, default)
+    return create_model(request.__name__, __base__=RequestBody, **made)
+
+
+def _to_seconds(value: object) -> object:
+    return value // timedelta(seconds=1) if isinstance(value, timedelta) else value
+
+
+Seconds = Annotated[int, BeforeValidator(_to_seconds)]
+ToDollars = BeforeValidator(lambda micros: micros / 1_000_000)  # the domain counts in millionths
+
 
 class Shape(BaseModel):
-    """A body that we answer with."""
+    """The body of a response, made from an object with the same attributes."""
 
     model_config = ConfigDict(from_attributes=True)
 
+    @classmethod
+    def from_fields(cls, source: Any, **more: Any) -> Self:
+        """Make a body from the fields of a dataclass and further values."""
+        return cls.model_validate({each.name: getattr(source, each.name) for each in fields(source)} | more)
+
+
+def shape_of(
+    source: type[Any], *, without: Collection[str] = (), is_partial: bool = False, **names: str
+) -> type[Shape]:
+    """Make a response body with the fields of a dataclass; a partial one may leave out any of them.
+
+    `names` are those that have another name in the API. Lengths of time are whole seconds there.
+    """
+    made: dict[str, Any] = {}
+    for each in fields_of(source, without):
+        name = names.get(each.name, each.name)
+        kind: Any = Seconds if each.type is timedelta else each.type
+        alias = None if name == each.name else AliasChoices(each.name, name)
+        hint = kind | None if is_partial or each.is_nullable else kind
+        made[name] = (hint, Field(None if is_partial else ..., validation_alias=alias))
+    return create_model(source.__name__, __base__=Shape, **made)
+
 
 class Sparse(Shape):
-    """A body in which a field with nothing to say is left out, not null."""
+    """The body of a response that leaves out fields which are null."""
 
     @model_serializer(mode="wrap")
-    def _leave_out(self, write: SerializerFunctionWrapHandler):  # annotated, it would hide its fields from the schema
+    def _leave_out(self, write: SerializerFunctionWrapHandler):  # a return type would hide the fields from the schema
         written: dict[str, Any] = write(self)
         return {name: value for name, value in written.items() if value is not None}
 

@@ -1,4 +1,4 @@
-"""What the sockets can send, as JSON Schema: made from the very types they are sent from."""
+"""The frames of the sockets as JSON Schema, generated from their types."""
 
 from functools import cache
 from typing import Any

@@ -1,42 +1,42 @@
-"""A sign of life on every silent socket: one timer for all of them, none for each."""
+"""Heartbeats on silent sockets, with one timer for all of them."""
 
 import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 
-_LOOKS = 8  # in the time of one heartbeat
+_CHECKS = 8  # per heartbeat
 
 
 class Pulse:
-    """How long one socket has said nothing, in looks: reading the clock for each message would cost more."""
+    """The silence of one socket, counted in checks: reading the clock for each message would cost more."""
 
-    __slots__ = ("_is_due", "_silent_looks", "_wake")
+    __slots__ = ("_is_due", "_silent_checks", "_wake")
 
     def __init__(self, wake: asyncio.Event) -> None:
         self._wake = wake
-        self._silent_looks = 0
+        self._silent_checks = 0
         self._is_due = False
 
     def beat(self) -> None:
-        """Note that something was said."""
-        self._silent_looks = 0
+        """Note that a frame was sent."""
+        self._silent_checks = 0
 
     def take(self) -> bool:
-        """Tell whether a sign of life is due, and count it as given."""
+        """Return whether a heartbeat is due, and reset that."""
         is_due, self._is_due = self._is_due, False
         return is_due
 
-    def look(self) -> None:
-        """Wake the sender if no frame was sent for so long that the next look could be too late."""
-        self._silent_looks += 1
-        if self._silent_looks >= _LOOKS - 1:
+    def check(self) -> None:
+        """Wake the sender if the next check could be too late for a heartbeat."""
+        self._silent_checks += 1
+        if self._silent_checks >= _CHECKS - 1:
             self.beat()
             self._is_due = True
             self._wake.set()
 
 
 class Heartbeats:
-    """Looks at all sockets a few times in the span of a heartbeat."""
+    """Checks all sockets several times per heartbeat."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -45,19 +45,19 @@ class Heartbeats:
 
     @contextmanager
     def of(self, wake: asyncio.Event) -> Generator[Pulse]:
-        """Give a socket its heartbeat as long as the block lasts; `wake` wakes the sender."""
+        """Make heartbeats due on a socket inside the block; `wake` wakes its sender."""
         pulse = Pulse(wake)
         self._pulses.add(pulse)
         if self._task is None:
-            self._task = asyncio.create_task(self._keep_looking())
+            self._task = asyncio.create_task(self._keep_checking())
         try:
             yield pulse
         finally:
             self._pulses.discard(pulse)
 
-    async def _keep_looking(self) -> None:
+    async def _keep_checking(self) -> None:
         while self._pulses:
-            await asyncio.sleep(self._seconds / _LOOKS)
+            await asyncio.sleep(self._seconds / _CHECKS)
             for pulse in self._pulses:
-                pulse.look()
+                pulse.check()
         self._task = None

@@ -1,4 +1,4 @@
-"""What a person sends into a session, checked at the door: text, pictures, names of uploaded files."""
+"""Validation of a message to a session: its text, images, and the names of uploaded files."""
 
 import base64
 import binascii
@@ -9,11 +9,11 @@ from typing import Any, cast
 
 from wakeful.domain.attachments import MAX_IMAGE_BYTES, MAX_IMAGES
 from wakeful.domain.errors import Invalid
-from wakeful.service.runs.runs import Attached, Image, RunService
-from wakeful.service.sessions.sessions import SessionService
+from wakeful.server.services import Services
+from wakeful.service.runs.runs import Attached, Image
 
-MOST_CONTENT = 1_000_000  # characters
-MOST_FILES = 100
+MAX_CONTENT = 1_000_000  # characters
+MAX_FILES = 100
 
 _DATA_URI = re.compile(r"data:[^,]{0,200};base64,")
 _SIGNATURES = (
@@ -37,7 +37,7 @@ class BadImage(Invalid):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
-    """A message as someone sent it."""
+    """A message that was received."""
 
     content: str
     images: tuple[Image, ...] = ()
@@ -45,21 +45,21 @@ class Incoming:
 
 
 def read_message(given: Mapping[str, Any]) -> Incoming:
-    """Check a message, or say what is wrong with it."""
+    """Validate a message; raises an error that says what is wrong with it."""
     content = given.get("content")
     if not isinstance(content, str) or not content.strip():
-        raise BadFrame("A message needs `content`: some text that is not empty.", field="content")
-    if len(content) > MOST_CONTENT:
+        raise BadFrame("`content` must be text that is not empty.", field="content")
+    if len(content) > MAX_CONTENT:
         raise BadFrame(
-            f"`content` has {len(content):,} characters, and at most {MOST_CONTENT:,} are taken. "
+            f"`content` has {len(content):,} characters; the limit is {MAX_CONTENT:,}. "
             "Upload the text as a file instead.",
             field="content",
         )
     if "\x00" in content or not _is_text(content):
-        raise BadFrame("`content` has characters that are no text (NUL or half a character).", field="content")
+        raise BadFrame("`content` must not have NUL or lone surrogate characters.", field="content")
     images = _list(given, "images")
     if len(images) > MAX_IMAGES:
-        raise BadFrame(f"{len(images)} images came, and a message takes at most {MAX_IMAGES}.", field="images")
+        raise BadFrame(f"A message can have at most {MAX_IMAGES} images, got {len(images)}.", field="images")
     return Incoming(
         content=content,
         images=tuple(_read_image(image, number) for number, image in enumerate(images, start=1)),
@@ -67,12 +67,10 @@ def read_message(given: Mapping[str, Any]) -> Incoming:
     )
 
 
-async def hand_over(
-    incoming: Incoming, session_id: str, user_id: str, sessions: SessionService, runs: RunService
-) -> str:
+async def hand_over(incoming: Incoming, session_id: str, user_id: str, services: Services) -> str:
     """Queue the run that answers a message and return its id."""
-    files = await sessions.uploads_at(session_id, user_id, incoming.paths)
-    run = await runs.ask(session_id, user_id, incoming.content, Attached(incoming.images, tuple(files)))
+    files = await services.sessions.uploads_at(session_id, user_id, incoming.paths)
+    run = await services.runs.ask(session_id, user_id, incoming.content, Attached(incoming.images, tuple(files)))
     return run.id
 
 
@@ -91,8 +89,8 @@ def _list(given: Mapping[str, Any], name: str) -> Sequence[Any]:
     if not isinstance(value, list):
         raise BadFrame(f"`{name}` must be a list.", field=name)
     listed = cast("list[Any]", value)
-    if len(listed) > MOST_FILES:
-        raise BadFrame(f"`{name}` has {len(listed)} entries, and at most {MOST_FILES} are taken.", field=name)
+    if len(listed) > MAX_FILES:
+        raise BadFrame(f"`{name}` has {len(listed)} entries; the limit is {MAX_FILES}.", field=name)
     return listed
 
 
@@ -108,10 +106,10 @@ def _read_image(value: Any, number: int) -> Image:
     except (binascii.Error, ValueError):
         raise BadImage(number, "is not base64 text.") from None
     if len(content) > MAX_IMAGE_BYTES:
-        raise BadImage(number, f"has {len(content):,} bytes, and at most {MAX_IMAGE_BYTES:,} are taken.")
+        raise BadImage(number, f"has {len(content):,} bytes; the limit is {MAX_IMAGE_BYTES:,}.")
     media_type = _media_type(content)
     if media_type is None:
-        raise BadImage(number, "is no PNG, JPEG, GIF or WebP picture.")
+        raise BadImage(number, "must be a PNG, JPEG, GIF or WebP image.")
     return Image(media_type, content)
 
 
@@ -126,4 +124,4 @@ def _read_path(value: Any) -> str:
         path = cast("dict[str, Any]", value).get("path")
         if isinstance(path, str) and _is_text(path):
             return path
-    raise BadFrame('A file is written as {"name": …, "path": …}, with the path that its upload gave.', field="files")
+    raise BadFrame('A file must be {"name": …, "path": …}, with the path that its upload returned.', field="files")

@@ -1,4 +1,4 @@
-"""Which sockets are open, so that a revoked token's are closed."""
+"""Closes the open sockets of tokens that were revoked or have expired."""
 
 import asyncio
 import logging
@@ -14,22 +14,22 @@ from wakeful.service.people.accounts import Accounts
 log = logging.getLogger(__name__)
 
 TOKEN_ENDED = 4001
-_LOOK_EVERY = 20.0  # seconds; a revoked token's sockets are closed within 30
+_CHECK_EVERY = 20.0  # seconds; a revoked token's sockets are closed within 30
 _CLOSE_SECONDS = 5.0
 
 
 class OpenSockets:
-    """Checks from time to time that the tokens of open sockets are still valid."""
+    """Checks regularly that the tokens of open sockets are still valid."""
 
-    def __init__(self, accounts: Accounts, look_every: float = _LOOK_EVERY) -> None:
+    def __init__(self, accounts: Accounts, check_every: float = _CHECK_EVERY) -> None:
         self._accounts = accounts
-        self._look_every = look_every
+        self._check_every = check_every
         self._open: dict[WebSocket, str] = {}
         self._task: asyncio.Task[None] | None = None
 
     @contextmanager
     def keep(self, token_id: str, websocket: WebSocket) -> Generator[None]:
-        """Keep an eye on a socket as long as the block lasts."""
+        """Check the token of a socket inside the block."""
         self._open[websocket] = token_id
         if self._task is None:
             self._task = asyncio.create_task(self._watch())
@@ -40,15 +40,15 @@ class OpenSockets:
 
     async def _watch(self) -> None:
         while self._open:
-            await asyncio.sleep(self._look_every)
+            await asyncio.sleep(self._check_every)
             if not self._open:
-                break  # the server may have gone down meanwhile, and its store with it
+                break  # the server may have stopped meanwhile, and its store with it
             try:
                 valid = await self._accounts.still_valid(set(self._open.values()))
-            except StoreUnavailable:  # which logs that itself
+            except StoreUnavailable:  # the store logs it
                 continue
             except Exception:
-                log.exception("looking at open sockets failed")
+                log.exception("check of open sockets failed")
                 continue
             ended = [websocket for websocket, token_id in self._open.items() if token_id not in valid]
             await asyncio.gather(*[_close(websocket) for websocket in ended])
@@ -58,7 +58,7 @@ class OpenSockets:
 async def _close(websocket: WebSocket) -> None:
     try:
         async with asyncio.timeout(_CLOSE_SECONDS):  # a client that reads nothing must not hold up the others
-            await websocket.close(TOKEN_ENDED, "The token this socket was opened with has ended.")
+            await websocket.close(TOKEN_ENDED, "The token of this socket is no longer valid.")
     except TimeoutError:
         abort(websocket.scope["state"])
     except RuntimeError:

@@ -1,7 +1,7 @@
-"""Our end of a WebSocket: uvicorn's, which also takes messages that already have the form they have on the wire.
+"""uvicorn's WebSocket protocol, extended to send messages that are already encoded for the wire.
 
-What a session says goes to everyone who watches it. So each message is put into that form once, and those of one
-moment go out together: one write for each client instead of one for each client and message.
+A frame of a session goes to all its subscribers. So it is encoded once, and frames that come together are sent with one
+write per client.
 """
 
 from typing import Any
@@ -12,17 +12,17 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from wakeful.server.limits.connections import count_taken, count_untaken, forget
 
-LARGEST_FRAME = 72 * 1024 * 1024  # of a message with its images
-LARGEST_OTHER_FRAME = 64 * 1024  # from those who may send no message
+MAX_FRAME = 72 * 1024 * 1024  # of a message with its images
+MAX_OTHER_FRAME = 64 * 1024  # from clients that may not send messages
 UNREAD = 1013
-_CLOSE_SECONDS = 10.0  # for a client that reads nothing to read the rest and the close frame, if it still comes back
+_CLOSE_SECONDS = 10.0  # for a client that read nothing to read the rest and the close frame
 
 
 class Wire(WebSocketsSansIOProtocol):
-    """A connection that takes two messages more than ASGI has.
+    """A connection with two more messages than ASGI has.
 
     The bytes of `{"type": "websocket.send", "wire": bytes}` are written as they are. `{"type": "websocket.limit",
-    "bytes": int}` sets the size up to which messages of the client are taken from now on.
+    "bytes": int}` sets the maximum size of messages from the client.
     """
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -31,13 +31,13 @@ class Wire(WebSocketsSansIOProtocol):
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
-        # At the level debug it would log each header and each message: tokens, tickets, and what people write.
+        # Otherwise it would log all headers and messages at the level debug, including tokens and tickets.
         self.conn.debug = False
-        self._ping_at = 0  # how many bytes the client has taken when it has the last ping
-        self._taken = 0  # when that was last looked at
+        self._ping_at = 0  # how many bytes the client has read when it gets the last ping
+        self._taken = 0  # at the last check
 
     def handle_ping(self) -> None:
-        """Answer a ping, but not one of a client that reads nothing: each answer would stay in our memory."""
+        """Answer a ping, unless the client reads nothing: each answer would stay in our memory."""
         if self.writable.is_set():
             super().handle_ping()
         else:
@@ -62,15 +62,15 @@ class Wire(WebSocketsSansIOProtocol):
         self.conn.send_close(UNREAD, reason)
         self.transport.write(b"".join(self.conn.data_to_send()))
         self.close_sent = True
-        # Its answer is waited for: to close now would reset the connection at its next word, and lose what it has not
-        # read yet.
+        # Wait for its close frame: closing now would reset the connection when it sends something, and it would lose
+        # what it has not read yet.
         if self.read_paused:
             self.read_paused = False
             self.transport.resume_reading()
         self.close_timer = self.loop.call_later(_CLOSE_SECONDS, self.transport.abort)
 
     async def send(self, message: ASGISendEvent) -> None:
-        if message["type"] == "websocket.limit":  # pyright: ignore[reportUnnecessaryComparison]  (a type of our own)
+        if message["type"] == "websocket.limit":  # pyright: ignore[reportUnnecessaryComparison]  (our own type)
             self.conn.max_message_size = message["bytes"]
             return
         wire = message.get("wire")

@@ -1,4 +1,4 @@
-"""The sockets: what sessions say, live and replayed, and what happens to everything a user owns."""
+"""The WebSockets: frames of a session, live and replayed, and changes of everything a user owns."""
 
 import asyncio
 import json
@@ -23,21 +23,19 @@ from wakeful.domain.events import (
     SessionSync,
 )
 from wakeful.domain.people.accounts import Identity, check_scope, includes
-from wakeful.hub import Hub, Sent, Subscription, encode, session_topic, user_topic
+from wakeful.hub import Sent, Subscription, encode, session_topic, user_topic
 from wakeful.server.auth import identity_of
 from wakeful.server.gate import raw_send
 from wakeful.server.limits.json_shape import UnfitJson, parse
-from wakeful.server.limits.memory import give_back_soon
+from wakeful.server.limits.memory import trim_soon
 from wakeful.server.rest.shapes import ID
+from wakeful.server.services import Services
 from wakeful.server.ws.heartbeats import Heartbeats, Pulse
 from wakeful.server.ws.incoming import BadFrame, hand_over, read_message
 from wakeful.server.ws.open_sockets import OpenSockets
-from wakeful.server.ws.protocol import LARGEST_FRAME
+from wakeful.server.ws.protocol import MAX_FRAME
 from wakeful.service.inbox.feed import Feed
 from wakeful.service.retrying import insist
-from wakeful.service.runs.runs import RunService
-from wakeful.service.sessions.presence import PresenceService
-from wakeful.service.sessions.sessions import SessionService
 from wakeful.service.sessions.stream import Opening, Stream
 
 router = APIRouter()
@@ -45,84 +43,79 @@ router = APIRouter()
 UNKNOWN_SESSION = 4004
 TRY_LATER = 1013
 _SESSION_ID = re.compile(ID)
-_PARSE_IN_THREAD = 64 * 1024  # characters; parsing more would hold up everyone else
-_ONE_WRITE = 64 * 1024  # bytes, about; a client that reads slowly holds no more of ours
+_PARSE_IN_THREAD = 64 * 1024  # characters; parsing more would delay other clients
+_ONE_WRITE = 64 * 1024  # bytes, about; no more is kept for a client that reads slowly
 _END_MARKS = tuple(f'{{"type":"{name}"' for name in ENDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sockets:
-    """What the sockets of one node work with."""
+    """Services, timers and registry that the sockets of one node share."""
 
-    hub: Hub
-    stream: Stream
-    feed: Feed
-    sessions: SessionService
-    runs: RunService
-    presence: PresenceService
+    services: Services
     open_sockets: OpenSockets
     heartbeats: Heartbeats
 
 
 @router.websocket("/ws/sessions/{session_id}")
 async def session_socket(websocket: WebSocket, session_id: str) -> None:
-    """Tell what a session says, and take messages for it."""
+    """Send the frames of a session, and receive messages for it."""
     node: Sockets = websocket.app.state.sockets
     caller = identity_of(websocket)
-    if includes(caller.scope, "chat"):  # before it is accepted: the first message may come with the next packet
-        await raw_send(websocket)({"type": "websocket.limit", "bytes": LARGEST_FRAME})
+    if includes(caller.scope, "chat"):  # before accepting: the first message may follow at once
+        await raw_send(websocket)({"type": "websocket.limit", "bytes": MAX_FRAME})
     await websocket.accept()
-    if not _SESSION_ID.fullmatch(session_id):  # no database need be asked, and some could not be
+    if not _SESSION_ID.fullmatch(session_id):  # such an id is not looked up: some databases refuse its characters
         await websocket.close(UNKNOWN_SESSION, "There is no such session.")
         return
-    # First listen, then read: what is said in between comes twice, and the second time is left out.
-    with node.hub.subscribe(session_topic(session_id)) as subscription:
+    # Subscribe first, then read: frames that are sent in between come twice, and the second is left out.
+    with node.services.hub.subscribe(session_topic(session_id)) as subscription:
         try:
-            opening = await node.stream.open(session_id, caller.user.id)
+            opening = await node.services.stream.open(session_id, caller.user.id)
         except NotFound as error:
             await websocket.close(UNKNOWN_SESSION, error.message)
             return
         except StoreUnavailable:
             await websocket.close(TRY_LATER, "The server's database is not available. Try again in a moment.")
             return
-        # A client that may only read cannot write, so no wake waits for it.
-        present = node.presence.watching(session_id) if includes(caller.scope, "chat") else nullcontext()
+        # A client that can only read cannot write a message, so no wake waits for it.
+        present = node.services.presence.watching(session_id) if includes(caller.scope, "chat") else nullcontext()
         async with present:
             with node.open_sockets.keep(caller.token_id, websocket), node.heartbeats.of(subscription.wake) as pulse:
-                watcher = _Watcher(websocket, session_id, node.stream, subscription, pulse)
-                telling = asyncio.create_task(watcher.tell(opening, _after(websocket)))
+                watcher = _Watcher(websocket, session_id, node.services.stream, subscription, pulse)
+                sending = asyncio.create_task(watcher.send_all(opening, _after(websocket)))
                 try:
-                    await _listen(websocket, session_id, caller, node.sessions, node.runs)
+                    await _listen(websocket, session_id, caller, node.services)
                 finally:
-                    await _end(telling)
+                    await _end(sending)
 
 
 @router.websocket("/ws/events")
 async def events_socket(websocket: WebSocket) -> None:
-    """Tell what happens to everything a user owns."""
+    """Send the changes of everything a user owns."""
     node: Sockets = websocket.app.state.sockets
     caller = identity_of(websocket)
     await websocket.accept()
     with (
-        node.hub.subscribe(user_topic(caller.user.id)) as subscription,
+        node.services.hub.subscribe(user_topic(caller.user.id)) as subscription,
         node.open_sockets.keep(caller.token_id, websocket),
         node.heartbeats.of(subscription.wake) as pulse,
     ):
-        telling = asyncio.create_task(
-            _tell_events(websocket, node.feed, caller.user.id, subscription, _after(websocket), pulse)
+        sending = asyncio.create_task(
+            _send_events(websocket, node.services.feed, caller.user.id, subscription, _after(websocket), pulse)
         )
         try:
             while True:
                 await _receive_text(websocket)
-                await _refuse(websocket, BadFrame("This socket only tells; send messages at /ws/sessions/ID."))
+                await _refuse(websocket, BadFrame("This socket only sends; send messages to /ws/sessions/ID."))
         except WebSocketDisconnect:
             pass
         finally:
-            await _end(telling)
+            await _end(sending)
 
 
 class _Watcher:
-    """Tells one client what its session says: everything once, in order, at the client's own pace."""
+    """Sends the frames of a session to one client: each once, in order, as fast as the client reads."""
 
     def __init__(
         self, websocket: WebSocket, session_id: str, stream: Stream, subscription: Subscription, pulse: Pulse
@@ -133,20 +126,20 @@ class _Watcher:
         self._stream = stream
         self._subscription = subscription
         self._pulse = pulse
-        self._cursor = 0  # the last number this client has
-        self._joined_run: str | None = None  # it came in the middle of this run, so it syncs at its end
+        self._cursor = 0  # the sequence number of the last frame that was sent
+        self._joined_run: str | None = None  # the client connected during this run, so it syncs at its end
 
-    async def tell(self, opening: Opening, after: int | None) -> None:
-        with suppress(WebSocketDisconnect, RuntimeError, OSError):  # the client left while we were speaking
-            await self._catch_up_at_first(opening, after)
+    async def send_all(self, opening: Opening, after: int | None) -> None:
+        with suppress(WebSocketDisconnect, RuntimeError, OSError):  # the client has disconnected
+            await self._send_first(opening, after)
             while not self._subscription.is_over:
-                await self._tell_what_came()
+                await self._send_new()
                 if self._pulse.take():
                     await self._send(Heartbeat())
                 await self._subscription.wake.wait()
             await self._websocket.close(UNKNOWN_SESSION, f"Session {self._session_id!r} was deleted.")
 
-    async def _catch_up_at_first(self, opening: Opening, after: int | None) -> None:
+    async def _send_first(self, opening: Opening, after: int | None) -> None:
         if after is not None and await insist(lambda: self._stream.has_all_after(self._session_id, after)):
             self._cursor = after
             await self._catch_up()
@@ -162,11 +155,11 @@ class _Watcher:
         await self._replay(opening)
 
     async def _replay(self, opening: Opening) -> None:
-        """Tell what a run has said so far, its start before the replay, as if the client had been there."""
+        """Replay the frames of a run so far, its start before the replay, as if the client had been connected."""
         is_first = True
         while self._cursor < opening.last_seq:
             frames = await self._after_cursor()
-            if not frames:  # gone while we were speaking, as with a session that is deleted
+            if not frames:  # deleted meanwhile, for instance with its session
                 break
             if is_first:
                 await self._pass_on(frames[:1])
@@ -175,14 +168,14 @@ class _Watcher:
             await self._pass_on([frame for frame in frames if self._cursor < frame.seq <= opening.last_seq])
         await self._send(ReplayEnd())
 
-    async def _tell_what_came(self) -> None:
-        while self._subscription.is_behind:  # again, if we fell behind while we read: nothing else would tell us
-            self._subscription.is_behind = False  # first: what is published while we read is queued again
+    async def _send_new(self) -> None:
+        while self._subscription.is_behind:  # again, if more was dropped while we read
+            self._subscription.is_behind = False  # first: frames that are published while we read are queued again
             await self._catch_up()
         taken = [frame for frame in self._subscription.take() if frame.seq > self._cursor]
         if all(frame.seq == seq for seq, frame in enumerate(taken, start=self._cursor + 1)):
             await self._pass_on(taken)
-        else:  # another node spoke in between; all of it is saved
+        else:  # frames of another node are missing in between; all of them are stored
             await self._catch_up()
 
     async def _catch_up(self) -> None:
@@ -193,7 +186,7 @@ class _Watcher:
         return await insist(lambda: self._stream.after(self._session_id, self._cursor))
 
     async def _pass_on(self, frames: Sequence[Sent]) -> None:
-        """Send frames, as many at a time as fit into one write. A run's end may ask for more before the next run's."""
+        """Send frames, with as many in one write as fit. After a run's end, a sync may come before the next frame."""
         first, size = 0, 0
         for number, frame in enumerate(frames, start=1):
             size += len(frame.wire)
@@ -218,7 +211,7 @@ class _Watcher:
         await self._websocket.send_text(encode(frame))
 
 
-async def _tell_events(
+async def _send_events(
     websocket: WebSocket, feed: Feed, user_id: str, subscription: Subscription, after: int | None, pulse: Pulse
 ) -> None:
     with suppress(WebSocketDisconnect, RuntimeError):
@@ -238,34 +231,32 @@ async def _tell_events(
 
 
 async def _catch_up_on_events(websocket: WebSocket, feed: Feed, user_id: str, after: int | None) -> int:
-    """Send the frames past a number; without one, or if they are gone, ask the client to load everything."""
-    lacking = None if after is None else feed.after(user_id, after)
-    if lacking is None:
+    """Send the frames after a number; without one, or if they are no longer stored, tell the client to reload."""
+    missed = None if after is None else feed.after(user_id, after)
+    if missed is None:
         last = feed.last_seq(user_id)
         await websocket.send_text(encode(SessionSync()))
         return last
-    for frame in lacking:
+    for frame in missed:
         await websocket.send_text(frame.text)
-    return lacking[-1].seq if lacking else cast("int", after)
+    return missed[-1].seq if missed else cast("int", after)
 
 
-async def _listen(
-    websocket: WebSocket, session_id: str, caller: Identity, sessions: SessionService, runs: RunService
-) -> None:
-    """Take messages until the client leaves. A bad one is answered, and the connection kept."""
+async def _listen(websocket: WebSocket, session_id: str, caller: Identity, services: Services) -> None:
+    """Receive messages until the client disconnects. An invalid one is answered with an error."""
     with suppress(WebSocketDisconnect):
         while True:
             text = await _receive_text(websocket)
             try:
                 check_scope(caller, "chat")
                 if text is None:
-                    raise BadFrame("Frames are JSON text; this one was binary.")
+                    raise BadFrame("A frame must be JSON text, got a binary one.")
                 is_large = len(text) > _PARSE_IN_THREAD
                 if is_large:
-                    give_back_soon()
+                    trim_soon()
                 frame = await asyncio.to_thread(_parse, text) if is_large else _parse(text)
                 incoming = await asyncio.to_thread(read_message, frame) if frame.get("images") else read_message(frame)
-                await hand_over(incoming, session_id, caller.user.id, sessions, runs)
+                await hand_over(incoming, session_id, caller.user.id, services)
             except WakefulError as error:
                 await _refuse(websocket, error)
 
@@ -276,17 +267,17 @@ def _parse(text: str) -> Mapping[str, Any]:
     except UnfitJson as error:
         raise BadFrame(str(error)) from None
     except json.JSONDecodeError as error:
-        raise BadFrame(f"This is not JSON: {error}.") from None
+        raise BadFrame(f"The frame is not JSON: {error}.") from None
     if not isinstance(frame, dict):
-        raise BadFrame('A frame is a JSON object such as {"type": "message", "content": "…"}.')
+        raise BadFrame('A frame must be a JSON object such as {"type": "message", "content": "…"}.')
     kind = cast("dict[str, Any]", frame).get("type")
     if kind != "message":
-        raise BadFrame(f"A frame of type {reprlib.repr(kind)} is not known here; send type 'message'.", field="type")
+        raise BadFrame(f"`type` must be 'message', got {reprlib.repr(kind)}.", field="type")
     return cast("dict[str, Any]", frame)
 
 
 async def _receive_text(websocket: WebSocket) -> str | None:
-    """Wait for a frame; None if it is not text. Raises when the client has left."""
+    """Wait for a frame; None if it is not text. Raises WebSocketDisconnect."""
     message = await websocket.receive()
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message["code"])
@@ -295,13 +286,13 @@ async def _receive_text(websocket: WebSocket) -> str | None:
 
 async def _refuse(websocket: WebSocket, error: WakefulError) -> None:
     message = error.message if error.hint is None else f"{error.message} {error.hint}"
-    with suppress(WebSocketDisconnect, RuntimeError):  # it is being closed, as when its session was deleted
+    with suppress(WebSocketDisconnect, RuntimeError):  # it is closing, for instance because its session was deleted
         await websocket.send_text(encode(ErrorFrame(message=message, code=error.code, field=error.field)))
 
 
 def _after(websocket: WebSocket) -> int | None:
     text = websocket.query_params.get("after", "")
-    # What is no number is one we never gave, and answered like one that is gone.
+    # Anything else than a number is treated like one that is no longer stored.
     return None if not text else int(text) if text.isdecimal() and len(text) < 19 else -1
 
 

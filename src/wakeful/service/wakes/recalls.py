@@ -60,7 +60,7 @@ class Recalls:
         )
         tables = await self._tables_of(agent)
         if tables is not None:
-            brief.check_brief(request.instructions, tools=tools, tables=tables)
+            brief.check_brief(request.additional_context_message, tools=tools, tables=tables)
         return Booked(wake=await self._wakes.book(wake), told=_time_words(wake, agent, now))
 
     async def book(self, request: RecallRequest, session_id: str, user_id: str) -> Booked:
@@ -70,9 +70,9 @@ class Recalls:
         wake = recall.make(request, agent, session_id, user_id, now, self._rules, by="user")
         tables, problem = await self._tables_of(agent), None
         if tables is not None:
-            problem = brief.find_problem(request.instructions, tools=self._tools_of(agent), tables=tables)
+            problem = brief.find_problem(request.additional_context_message, tools=self._tools_of(agent), tables=tables)
         await self._wakes.book(wake)
-        warning = None if problem is None else problem.message
+        warning = None if problem is None else problem.warning
         return Booked(wake=wake, told=_time_words(wake, agent, now), warning=warning)
 
     def describe_time(self, at: datetime, agent: Agent) -> str:

@@ -1,6 +1,6 @@
 -- name: add_wakes
--- Book wakes. No row comes back for one whose slot is taken by a live one, whose session has 50 schedules waiting
--- (domain.wakes.MAX_LIVE_SCHEDULES), or that an agent booked whose self-scheduling is off by now.
+-- Book wakes. No row comes back for one whose slot is taken by a live one, whose session has 50 schedules (wakes without
+-- a slot) waiting (domain.wakes.MAX_LIVE_SCHEDULES), or that an agent booked whose self-scheduling is off by now.
 INSERT INTO wakes (
     id, kind, agent_id, user_id, session_id, slot, call_type, interval_seconds, cron, timezone, wall_clock, until, max_runs,
     booking, nominal_at, attempt_at, first_due_at, is_missed, held_by, comment, instructions, context_views, session_config, priority, on_miss,
@@ -16,9 +16,9 @@ SELECT
 FROM rows(wakes) AS n
 WHERE
     (
-        n.kind NOT IN ('message', 'session') OR 50 > (
+        n.slot IS NOT NULL OR 50 > (
             SELECT COUNT(*) FROM wakes w
-            WHERE w.session_id = n.session_id AND w.kind IN ('message', 'session') AND w.status IN ('pending', 'queued')
+            WHERE w.session_id = n.session_id AND w.slot IS NULL AND w.status IN ('pending', 'queued')
         )
     )
     AND (n.scheduled_by <> 'agent' OR 1 = (SELECT a.self_scheduling FROM agents a WHERE a.id = n.agent_id))

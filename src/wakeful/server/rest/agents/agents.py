@@ -1,17 +1,30 @@
-"""Agents."""
+"""Routes for agents."""
 
+from dataclasses import replace
 from datetime import time, timedelta
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, BeforeValidator, Field
 
 from wakeful.domain.agents import agents
 from wakeful.domain.agents.agents import MAX_DATABASE_MB, MAX_MODELS, MAX_SUBAGENTS
 from wakeful.domain.bounds.bounds import PRESETS, is_customised
 from wakeful.domain.types import Agent, Bounds, Budgets, ScheduleMode, ThinkingLevel
 from wakeful.server.auth import Admin, Reader
-from wakeful.server.rest.shapes import Done, Id, Label, PathId, RequestBody, Shape, Sparse, Text, Zone
+from wakeful.server.rest.shapes import (
+    Done,
+    Id,
+    Label,
+    PathId,
+    RequestBody,
+    Shape,
+    Sparse,
+    Text,
+    ToDollars,
+    Zone,
+    shape_of,
+)
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -23,68 +36,56 @@ McpNames = Annotated[list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$"
 ToolNames = Annotated[list[Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}\*?$")]], Field(max_length=200)]
 AgentIds = Annotated[list[Id], Field(max_length=50)]
 Money = Annotated[float, Field(ge=0, le=1_000_000)]  # dollars
+Cost = Annotated[Money, ToDollars]
 Count = Annotated[int, Field(ge=0, le=10**15)]
 Seconds = Annotated[int, Field(ge=1, le=365 * 86_400)]
 Clock = Annotated[str, Field(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")]
 Model = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^\S+$")]
 
 
+def _to_minutes(at: time | None) -> str | None:
+    return None if at is None else at.isoformat("minutes")
+
+
 class BudgetsShape(Shape):
     """Limits of what an agent may spend; null: no limit."""
 
     run_tokens: Count | None = None
-    run_cost: Money | None = None
+    run_cost: Cost | None = Field(None, validation_alias="run_cost_micros")
     day_tokens: Count | None = None
-    day_cost: Money | None = None
+    day_cost: Cost | None = Field(None, validation_alias="day_cost_micros")
 
 
-class BoundsShape(Shape):
+class BoundsShape(shape_of(Bounds, max_horizon="max_horizon_seconds", min_interval="min_interval_seconds")):
     """Limits of the next runs that an agent books itself."""
 
-    mode: ScheduleMode
     is_customised: bool
-    max_horizon_seconds: int
-    min_interval_seconds: int
-    daily_cap: int
-    quiet_from: str | None
-    quiet_to: str | None
-    days: list[int]
+    quiet_from: Annotated[str | None, BeforeValidator(_to_minutes)]
+    quiet_to: Annotated[str | None, BeforeValidator(_to_minutes)]
+    days: Annotated[list[int], BeforeValidator(sorted)]
 
 
-class AgentShape(Shape):
+class AgentShape(
+    shape_of(
+        Agent,
+        without=("user_id", "user_timezone", "offers_zone"),
+        run_limit="run_limit_seconds",
+        bounds="schedule",
+    )
+):
     """An agent and its settings."""
 
-    id: str
-    name: str
-    description: str
-    model: str | None  # null: the server's own
-    allowed_models: list[str]  # that its schedules may ask for besides its own; only an owner changes them
-    system_prompt: str
-    toolsets: list[str]
-    mcp_servers: list[str]
-    ask_before: list[str]  # tools that need a person's approval
-    profiles: list[str]  # ids of agents it may hand over to
-    may_write_skills: bool
-    subagents: list[str]  # ids of the agents it may give a task to
-    planning: bool
-    thinking_level: ThinkingLevel | None
-    max_iterations: int
-    run_limit_seconds: int
     budgets: BudgetsShape
-    database_mb: int | None  # what its own database may hold; null: as the server's settings say
     timezone: str | None = Field(description="Its own IANA zone. Null: its user's.")
     zone: str = Field(description="The zone of its quiet hours, days and today: its own, else its user's, else UTC.")
     is_zone_known: bool = Field(
         description="False: neither it nor its user has a zone, and wall-clock times are refused."
     )
     offered_timezone: str | None = Field(
-        description="Its user's zone, if it should be asked once whether to use it instead of the stored one. Setting "
-        "`timezone`, to null or to the stored zone, answers the question."
+        description="Its user's zone, if the user should be asked once whether the agent uses it instead of its own. "
+        "Setting `timezone`, to null or to the agent's zone, answers the question."
     )
-    self_scheduling: bool
-    schedule: BoundsShape
-    created_at: AwareDatetime
-    updated_at: AwareDatetime
+    schedule: BoundsShape = Field(validation_alias="bounds")
 
 
 class SpentShape(Shape):
@@ -94,16 +95,16 @@ class SpentShape(Shape):
     runs: int
     model_calls: int
     tokens: int
-    cost: float
+    cost: Annotated[float, ToDollars] = Field(validation_alias="cost_micros")
 
 
 class AgentUsage(Shape):
-    """Usage of an agent today, in its time zone, and its limits; left is null without a limit."""
+    """Usage of an agent today, in its time zone, and its limits; without a limit, what is left is null."""
 
     today: SpentShape
     budgets: BudgetsShape
     tokens_left: int | None
-    cost_left: float | None
+    cost_left: Annotated[float, ToDollars] | None
 
 
 class ModelTrialShape(Sparse):
@@ -117,7 +118,7 @@ class ModelTrialShape(Sparse):
 
 
 class ToolShape(Shape):
-    """A tool that an agent can be given; without a toolset, other settings of the agent show it."""
+    """A tool that an agent can have; one without a toolset depends on other settings of the agent."""
 
     name: str
     toolset: str | None
@@ -141,7 +142,7 @@ class BudgetsChange(RequestBody):
 
 
 class ScheduleChange(RequestBody):
-    """A mode sets every bound; what comes with it is changed afterwards."""
+    """A mode sets all bounds; other fields in the same request are applied after it."""
 
     mode: ScheduleMode | None = None
     max_horizon_seconds: Seconds | None = None
@@ -189,7 +190,7 @@ async def list_agents(caller: Reader, services: ServicesDep) -> AgentList:
 
 @router.post("/agents", status_code=201)
 async def make_agent(caller: Admin, services: ServicesDep, asked: NewAgent) -> AgentShape:
-    """Make an agent. Self-scheduling and the database are off unless asked for."""
+    """Create an agent. Self-scheduling and the database are off by default."""
     changes = _changes(asked, PRESETS["reactive"], Budgets())
     changes.pop("name")
     return _to_body(await services.agents.make(caller.user, asked.name, changes))
@@ -203,33 +204,27 @@ async def get_agent(caller: Reader, services: ServicesDep, agent_id: PathId) -> 
 
 @router.get("/agents/{agent_id}/usage")
 async def get_agent_usage(caller: Reader, services: ServicesDep, agent_id: PathId) -> AgentUsage:
-    """Show what an agent has used today, and what it may use."""
+    """Show an agent's usage today, and its limits."""
     used = await services.agents.usage(agent_id, caller.user.id)
     spent, limits = used.spent, used.agent.budgets
     return AgentUsage(
-        today=SpentShape(
-            since=used.since,
-            runs=spent.runs,
-            model_calls=spent.model_calls,
-            tokens=spent.tokens,
-            cost=spent.cost_micros / 1_000_000,
-        ),
-        budgets=_budgets_to_body(limits),
+        today=SpentShape.from_fields(spent, since=used.since),
+        budgets=BudgetsShape.model_validate(limits),
         tokens_left=_left(limits.day_tokens, spent.tokens),
-        cost_left=_dollars(_left(limits.day_cost_micros, spent.cost_micros)),
+        cost_left=_left(limits.day_cost_micros, spent.cost_micros),
     )
 
 
 @router.post("/agents/{agent_id}/test-model")
 async def test_agent_model(caller: Admin, services: ServicesDep, agent_id: PathId) -> ModelTrialShape:
-    """Ask an agent's model for one word, and say what came of it. It counts against no budget."""
+    """Send a test request to an agent's model. It does not count against any budget."""
     agent = await services.agents.get(agent_id, caller.user.id)
     return ModelTrialShape.model_validate(await services.try_model(agent.model))
 
 
 @router.get("/tools")
 async def list_tools(_caller: Reader, services: ServicesDep) -> ToolList:
-    """List every tool of this server's own, for the settings that name tools."""
+    """List the server's own tools, for settings that name tools."""
     return ToolList(tools=[ToolShape(name=name, toolset=toolset) for name, toolset in services.toolset_of().items()])
 
 
@@ -243,18 +238,17 @@ async def change_agent(caller: Admin, services: ServicesDep, agent_id: PathId, a
 
 @router.delete("/agents/{agent_id}")
 async def delete_agent(caller: Admin, services: ServicesDep, agent_id: PathId) -> Done:
-    """End an agent: its wakes are cancelled and its runs stopped. Its sessions can still be read."""
+    """Delete an agent: its wakes are cancelled and its runs stopped. Its sessions can still be read."""
     await services.agents.delete(agent_id, caller.user.id)
     return Done()
 
 
-_NULLABLE = frozenset({"model", "thinking_level", "database_mb", "timezone"})  # null means something there
+_NULLABLE = frozenset({"model", "thinking_level", "database_mb", "timezone"})  # null has a meaning
 
 
 def _changes(asked: AgentChange, bounds: Bounds, budgets: Budgets) -> dict[str, Any]:
-    """Return what an agent's fields become."""
-    given: dict[str, Any] = {name: getattr(asked, name) for name in asked.model_fields_set}
-    changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None or key in _NULLABLE}
+    """Return the new values of an agent's fields."""
+    changes = asked.to_changes(_NULLABLE)
     for name in changes.keys() & {"toolsets", "allowed_models", "mcp_servers", "ask_before", "profiles", "subagents"}:
         changes[name] = tuple(dict.fromkeys(changes[name]))
     if "run_limit_seconds" in changes:
@@ -267,19 +261,14 @@ def _changes(asked: AgentChange, bounds: Bounds, budgets: Budgets) -> dict[str, 
 
 
 def _change_budgets(asked: BudgetsChange, before: Budgets) -> Budgets:
-    values = {
-        "run_tokens": before.run_tokens,
-        "run_cost_micros": before.run_cost_micros,
-        "day_tokens": before.day_tokens,
-        "day_cost_micros": before.day_cost_micros,
-    }
+    changes: dict[str, int | None] = {}
     for name in asked.model_fields_set:
         value = getattr(asked, name)
         if name.endswith("_cost"):
-            values[f"{name}_micros"] = None if value is None else round(value * 1_000_000)
+            changes[f"{name}_micros"] = None if value is None else round(value * 1_000_000)
         else:
-            values[name] = value
-    return Budgets(**values)
+            changes[name] = value
+    return replace(before, **changes)
 
 
 def _change_bounds(asked: ScheduleChange, before: Bounds) -> Bounds:
@@ -301,59 +290,15 @@ def _time(text: str | None) -> time | None:
     return None if text is None else time.fromisoformat(text)
 
 
-def _dollars(micros: int | None) -> float | None:
-    return None if micros is None else micros / 1_000_000
-
-
 def _left(limit: int | None, used: int) -> int | None:
     return None if limit is None else max(0, limit - used)
 
 
-def _budgets_to_body(budgets: Budgets) -> BudgetsShape:
-    return BudgetsShape(
-        run_tokens=budgets.run_tokens,
-        run_cost=_dollars(budgets.run_cost_micros),
-        day_tokens=budgets.day_tokens,
-        day_cost=_dollars(budgets.day_cost_micros),
-    )
-
-
 def _to_body(agent: Agent) -> AgentShape:
-    bounds = agent.bounds
-    return AgentShape(
-        id=agent.id,
-        name=agent.name,
-        description=agent.description,
-        model=agent.model,
-        allowed_models=list(agent.allowed_models),
-        system_prompt=agent.system_prompt,
-        toolsets=list(agent.toolsets),
-        mcp_servers=list(agent.mcp_servers),
-        ask_before=list(agent.ask_before),
-        profiles=list(agent.profiles),
-        may_write_skills=agent.may_write_skills,
-        subagents=list(agent.subagents),
-        planning=agent.planning,
-        thinking_level=agent.thinking_level,
-        max_iterations=agent.max_iterations,
-        run_limit_seconds=int(agent.run_limit.total_seconds()),
-        budgets=_budgets_to_body(agent.budgets),
-        database_mb=agent.database_mb,
-        timezone=agent.timezone,
+    return AgentShape.from_fields(
+        agent,
+        bounds=BoundsShape.from_fields(agent.bounds, is_customised=is_customised(agent.bounds)),
         zone=agent.zone,
         is_zone_known=agent.known_zone is not None,
         offered_timezone=agents.offered_zone(agent),
-        self_scheduling=agent.self_scheduling,
-        schedule=BoundsShape(
-            mode=bounds.mode,
-            is_customised=is_customised(bounds),
-            max_horizon_seconds=int(bounds.max_horizon.total_seconds()),
-            min_interval_seconds=int(bounds.min_interval.total_seconds()),
-            daily_cap=bounds.daily_cap,
-            quiet_from=None if bounds.quiet_from is None else bounds.quiet_from.isoformat("minutes"),
-            quiet_to=None if bounds.quiet_to is None else bounds.quiet_to.isoformat("minutes"),
-            days=sorted(bounds.days),
-        ),
-        created_at=agent.created_at,
-        updated_at=agent.updated_at,
     )

@@ -1,11 +1,11 @@
-"""The files that instruct an agent: look at them, save them, accept what a program changed."""
+"""Routes for the files that instruct an agent: list, save and accept them."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Path
 from pydantic import Field
 
-from wakeful.domain.agents.instruction_files import MAX_FILE, InstructionFile
+from wakeful.domain.agents.instruction_files import MAX_FILE
 from wakeful.server.auth import Admin, Reader
 from wakeful.server.rest.shapes import PathId, RequestBody, Shape, Text
 from wakeful.server.routes import DoorRoute
@@ -21,8 +21,9 @@ class InstructionFileShape(Shape):
 
     path: str
     size: int
-    digest: str  # SHA-256 of the text; names what is accepted
-    accepted: bool  # false: a person has neither saved nor accepted this content, so prompts leave it out
+    digest: str  # SHA-256 of the text, which accepting it names
+    # False: no person has saved or accepted this content, so prompts leave it out.
+    accepted: bool = Field(validation_alias="is_accepted")
     text: str
 
 
@@ -42,15 +43,17 @@ class Seen(RequestBody):
 async def list_instructions(caller: Reader, services: ServicesDep, agent_id: PathId) -> InstructionFileList:
     """List the files that instruct an agent (`AGENTS.md`, its skills), and whether each is accepted."""
     found = await services.instructions.list(agent_id, caller.user.id)
-    return InstructionFileList(files=[_shape(file) for file in found])
+    return InstructionFileList(files=[InstructionFileShape.model_validate(file) for file in found])
 
 
 @router.post("/agents/{agent_id}/instructions/{path:path}/accept")
 async def accept_instructions(
     caller: Admin, services: ServicesDep, agent_id: PathId, path: FilePath, asked: Seen
 ) -> InstructionFileShape:
-    """Accept the content of a file that has this digest, so that prompts use it."""
-    return _shape(await services.instructions.accept(agent_id, caller.user.id, path, asked.digest))
+    """Accept a file as it is, named by its digest, so that prompts use it."""
+    return InstructionFileShape.model_validate(
+        await services.instructions.accept(agent_id, caller.user.id, path, asked.digest)
+    )
 
 
 @router.put("/agents/{agent_id}/instructions/{path:path}")
@@ -58,10 +61,6 @@ async def save_instructions(
     caller: Admin, services: ServicesDep, agent_id: PathId, path: FilePath, asked: NewText
 ) -> InstructionFileShape:
     """Write a file that instructs an agent. What a person saves is accepted."""
-    return _shape(await services.instructions.save(agent_id, caller.user.id, path, asked.text))
-
-
-def _shape(file: InstructionFile) -> InstructionFileShape:
-    return InstructionFileShape(
-        path=file.path, size=file.size, digest=file.digest, accepted=file.is_accepted, text=file.text
+    return InstructionFileShape.model_validate(
+        await services.instructions.save(agent_id, caller.user.id, path, asked.text)
     )

@@ -1,28 +1,18 @@
-"""MCP servers: which there are, and how they do. They are named in the settings file and nowhere else."""
+"""Routes for MCP servers and their state. They are configured in the settings file only."""
 
 from fastapi import APIRouter
 
-from wakeful.domain.agents.confinement import Confined
-from wakeful.domain.agents.mcp_servers import McpKind, McpStatus
+from wakeful.domain.agents.mcp_servers import McpState
 from wakeful.server.auth import Reader
-from wakeful.server.rest.shapes import Shape
+from wakeful.server.rest.shapes import Shape, shape_of
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["mcp servers"])
 
 
-class McpServerShape(Shape):
-    """An MCP server; without its command or address, which only the settings file has."""
-
-    name: str
-    kind: McpKind
-    for_users: bool  # whether people who are not an owner may switch it on
-    state: McpStatus  # on this node
-    tools: int
-    confinement: Confined | None  # how its program is run; null: it runs elsewhere
-    note: str | None
-    last_error: str | None
+class McpServerShape(shape_of(McpState)):
+    """An MCP server on this node, without its command or address, which only the settings file has."""
 
 
 class McpServerList(Shape):
@@ -31,7 +21,7 @@ class McpServerList(Shape):
 
 @router.get("/mcp-servers")
 async def list_mcp_servers(caller: Reader, services: ServicesDep) -> McpServerList:
-    """List the MCP servers that an agent can be given, and how they do on this node."""
+    """List the MCP servers that agents can use, and their state on this node."""
     is_owner = caller.user.role == "owner"
     states = [state for state in services.mcp_states() if is_owner or state.for_users]
     return McpServerList(mcp_servers=[McpServerShape.model_validate(state) for state in states])

@@ -16,7 +16,7 @@ COMMAND_AGENT = "wakeful-cli"  # the User-Agent of our own commands
 
 
 class Ask:
-    """Runs operations for one request. Errors name commands to people at the page or a terminal, else routes."""
+    """Runs operations for one request. Errors name commands for the page and the command line, routes for others."""
 
     def __init__(self, data: AgentData, caller: Identity, request: Request) -> None:
         is_route = PAGE_HEADER not in request.headers and request.headers.get("user-agent") != COMMAND_AGENT

@@ -36,11 +36,11 @@ class ViewBrief(Shape):
 
 
 class DatabaseShape(Shape):
-    """What there is. The two sizes are null while the database is locked, for then nobody can look inside."""
+    """State and content of a database. The two sizes are null while it is locked, because it cannot be read then."""
 
     state: Literal["none", "open", "locked"]
-    is_on: bool  # whether the agent has the toolset; without it the file stays, and people still read it
-    in_flight: int  # writes under way
+    is_on: bool  # whether the agent has the toolset; without it, the file stays and people can still read it
+    in_flight: int  # writes in progress
     used_bytes: int | None
     quota_bytes: int | None
     tables: list[TableBrief]
@@ -49,11 +49,11 @@ class DatabaseShape(Shape):
 
 class ColumnShape(Shape):
     name: str
-    type: str  # as SQLite calls it
+    type: str  # as in SQLite
     required: bool
     primary_key: bool
-    default: str | None  # as it stands in SQL
-    system: bool  # kept by the host
+    default: str | None  # as SQL
+    system: bool  # maintained by the server
 
 
 class IndexShape(Shape):
@@ -80,7 +80,7 @@ class DatabaseStorageShape(Shape):
 
 
 class SchemaShape(Shape):
-    """Tables, views and room; the host's own tables only if they were asked for."""
+    """Tables, views and size; the system tables only if requested."""
 
     tables: list[TableShape]
     views: list[ViewShape]
@@ -89,7 +89,7 @@ class SchemaShape(Shape):
 
 
 class ChangeShape(Shape):
-    """One entry of the changelog. Of a row that was updated, before and after hold only what is different."""
+    """One entry of the changelog. For an update, `before` and `after` have only the changed columns."""
 
     id: int
     at: AwareDatetime
@@ -104,7 +104,7 @@ class ChangeShape(Shape):
 
 
 class Changes(Sparse):
-    """Entries, the newest first; fewer than asked for if they are large. `next` goes on with `before`."""
+    """Entries, the newest first; fewer than requested if they are large. Pass `next` as `before` to continue."""
 
     changes: list[ChangeShape]
     next: int | None = None
@@ -112,15 +112,15 @@ class Changes(Sparse):
 
 class Verified(Shape):
     intact: bool
-    broken_at: int | None  # the first entry that is not as it was written; 1 if another whole chain is there
-    is_cut_off: bool  # entries at the end are missing that this server has written
+    broken_at: int | None  # the first entry that was tampered with; 1 if the whole chain was replaced
+    is_cut_off: bool  # entries that this server has written are missing at the end
 
 
 class SnapshotShape(Shape):
     name: str
     at: AwareDatetime
     bytes: int
-    kept_until: AwareDatetime | None  # null: it goes when five later ones are there
+    kept_until: AwareDatetime | None  # null: until there are five later ones
 
 
 class Snapshots(Shape):
@@ -128,7 +128,7 @@ class Snapshots(Shape):
 
 
 class TableToRecover(RequestBody):
-    """Without `new_name` the table gets its own name back."""
+    """Without `new_name`, the table keeps its name."""
 
     table: TableName
     new_name: TableName | None = None
@@ -136,18 +136,18 @@ class TableToRecover(RequestBody):
 
 class Recovered(Shape):
     table: str
-    recovered: int  # rows, deleted ones too
+    recovered: int  # rows, including deleted ones
     snapshot: str
 
 
 class TakenBack(Shape):
     statements: int
     tables: list[str]
-    snapshot: str | None  # the file as it was before
+    snapshot: str | None  # of the file before it
 
 
 class LeftShape(Sparse):
-    """Something that was not undone, and why."""
+    """A change that was not undone, and why."""
 
     table: str | None = None
     row_id: int | None = None
@@ -156,20 +156,20 @@ class LeftShape(Sparse):
 
 class Undone(Shape):
     run_id: str
-    undone: int  # rows put back
+    undone: int  # rows
     left: list[LeftShape]  # the first of them
     left_count: int
 
 
 class Confirmation(RequestBody):
-    confirm: Annotated[str, Field(max_length=1_000, description="The agent's name, as a sign that it is meant.")]
+    confirm: Annotated[str, Field(max_length=1_000, description="The agent's name, to confirm.")]
 
 
 class DatabaseKey(Shape):
-    """What another SQLCipher program needs to open the file."""
+    """The key of the file, for other SQLCipher programs."""
 
-    path: str  # of the file, on the server's machine; with -wal and -shm beside it while the server runs
-    key: str  # 64 hexadecimal digits, used as they are: no passphrase, nothing is derived from it
+    path: str  # on the server's machine; while it runs, there are also -wal and -shm files
+    key: str  # 64 hexadecimal digits: the raw key, not a passphrase
     pragma: str  # the first statement after opening the file
     cipher: Literal["SQLCipher 4"] = "SQLCipher 4"  # its defaults: 4096-byte pages, HMAC-SHA512
 
@@ -185,7 +185,7 @@ class NotConfirmed(Invalid):
 
 @router.get("/agents/{agent_id}/db")
 async def get_database(ask: Reading, agent_id: PathId) -> DatabaseShape:
-    """Show whether an agent has a database, how full it is, and what is in it."""
+    """Show the state, size, tables and views of an agent's database."""
     by, files = await ask.by(agent_id), ask.data.files
     state = await files.state(by.agent)
     found: dict[str, Any] = {} if state == "locked" else await ask.data.run(by, "schema")
@@ -205,7 +205,7 @@ async def get_database(ask: Reading, agent_id: PathId) -> DatabaseShape:
 async def get_schema(
     ask: Reading,
     agent_id: PathId,
-    system: Annotated[bool, Query(description="With the host's own tables.")] = False,
+    system: Annotated[bool, Query(description="Include the system tables.")] = False,
 ) -> SchemaShape:
     """Show tables with their columns and indexes, and views."""
     return SchemaShape.model_validate({"system_tables": [], **await ask(agent_id, "schema", with_system=system)})
@@ -221,7 +221,7 @@ async def get_changelog(
     before: Annotated[int | None, Query(ge=1, le=2**62, description="The `next` of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 100,
 ) -> Changes:
-    """Show what changed, row by row, the newest first: of a run, of a table, of a row, or all of it."""
+    """List changes, row by row, the newest first: of a run, a table, a row, or all."""
     which = {"run_id": run_id, "table": table, "row_id": row_id}
     found = await ask(agent_id, "changelog", **which, before=before, limit=limit)
     changes = found["changes"]
@@ -230,19 +230,19 @@ async def get_changelog(
 
 @router.get("/agents/{agent_id}/db/verify")
 async def verify(ask: Reading, agent_id: PathId) -> Verified:
-    """Say whether the changelog is as it was written."""
+    """Check that nobody tampered with the changelog."""
     return await ask(agent_id, "verify")
 
 
 @router.post("/agents/{agent_id}/db/changelog/{change_id}/take-back")
 async def take_back_migration(ask: Administering, agent_id: PathId, change_id: ChangeId) -> TakenBack:
-    """Take a migration back with the statements its agent wrote for that. The file is copied first."""
+    """Revert a migration with its own down statements, after a snapshot."""
     return await ask(agent_id, "take_back_migration", change_id=change_id)
 
 
 @router.get("/agents/{agent_id}/db/snapshots")
 async def list_snapshots(ask: Reading, agent_id: PathId) -> Snapshots:
-    """List the copies of an agent's database that were made before migrations, the latest first."""
+    """List the snapshots that were made before migrations, the latest first."""
     return Snapshots(snapshots=await ask(agent_id, "snapshots"))
 
 
@@ -256,7 +256,7 @@ async def recover_table(
 
 @router.post("/runs/{run_id}/undo-data")
 async def undo_data(ask: Writing, run_id: PathId) -> Undone:
-    """Put the rows that a run wrote back to what they were; those that others changed since are left, and told."""
+    """Undo a run's changes of rows, except of rows that were changed again since; the response lists those."""
     return Undone.model_validate(await ask.data.undo_run(run_id, ask.caller.user.id, ask.door))
 
 
@@ -269,7 +269,7 @@ async def rotate_key(ask: Administering, agent_id: PathId) -> Done:
 
 @router.post("/agents/{agent_id}/db/key")
 async def show_key(ask: Administering, agent_id: PathId, asked: Confirmation, response: Response) -> DatabaseKey:
-    """Show the key of a database, for an owner of this server and their own agent. It is recorded, with a notice."""
+    """Show the key of a database, to an owner of this server for their own agent. It is recorded and notified."""
     by = await _confirmed(ask, agent_id, asked, "No key was shown. Send the agent's name to see it.")
     path, key = await ask.data.show_key(by, ask.caller)
     response.headers["Cache-Control"] = "no-store"
@@ -278,8 +278,8 @@ async def show_key(ask: Administering, agent_id: PathId, asked: Confirmation, re
 
 @router.delete("/agents/{agent_id}/db")
 async def erase_database(ask: Administering, agent_id: PathId, asked: Confirmation) -> Done:
-    """Erase an agent's database for good: its key is destroyed, so that no copy can be read either."""
-    not_done = "Nothing was erased. Send the agent's name to erase its database for good."
+    """Erase an agent's database permanently: its key is destroyed, so that copies become unreadable too."""
+    not_done = "Nothing was erased. Send the agent's name to erase its database permanently."
     await ask.data.files.erase((await _confirmed(ask, agent_id, asked, not_done)).agent)
     return Done()
 

@@ -46,7 +46,7 @@ _MAX_FILE = 10 * 1024 * 1024
 
 
 class Rows(Found):
-    """A page of a table. The first column, `_row_id`, is what edits name a row by; `total` counts every page."""
+    """A page of a table. The first column, `_row_id`, identifies a row in edits; `total` is the number of all rows."""
 
     table: str
     total: int
@@ -57,7 +57,7 @@ class NewRows(RequestBody):
 
 
 class RowsToMatch(NewRows):
-    conflict_columns: Annotated[list[TableName], Field(min_length=1, max_length=50)]  # by which a row is the same
+    conflict_columns: Annotated[list[TableName], Field(min_length=1, max_length=50)]  # that identify a row
 
 
 class RowsChange(RequestBody):
@@ -75,7 +75,7 @@ class Added(Shape):
 
 
 class Matched(Shape):
-    """What became of the rows: a row that was deleted is revived."""
+    """The result for each row; a deleted row is revived."""
 
     inserted: int
     updated: int
@@ -100,7 +100,7 @@ class Restored(Shape):
 
 
 class NewImport(RequestBody):
-    """A file as a text. Without `create`, the table must be there."""
+    """A file as text. Without `create`, the table must exist."""
 
     table: TableName
     format: FileFormat = "csv"
@@ -113,8 +113,8 @@ class Imported(Shape):
     table: str
     imported: int
     created_table: bool
-    ignored_columns: list[str]  # the host's own, which it sets itself
-    renamed_columns: dict[str, str]  # those that would have hidden SQLite's row id, such as rowid, to rowid_2
+    ignored_columns: list[str]  # those that the server sets itself
+    renamed_columns: dict[str, str]  # those that would hide SQLite's row id: rowid to rowid_2
 
 
 @router.get("/agents/{agent_id}/db/tables/{table}/rows")
@@ -124,12 +124,12 @@ async def list_rows(
     table: PathTable,
     show: Show = "active",
     where: Annotated[Json | None, Query(description='A condition, as a JSON object: {"done": false}.')] = None,
-    sort: Annotated[TableName | None, Query(description="A column; without it, as they were inserted.")] = None,
+    sort: Annotated[TableName | None, Query(description="A column; without it, the order of insertion.")] = None,
     desc: bool = False,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
     offset: Annotated[int, Query(ge=0, le=2**40)] = 0,
 ) -> Rows:
-    """Show rows of a table: live, deleted, or all of them."""
+    """List rows of a table: live, deleted, or all."""
     page = {"sort": sort, "descending": desc, "limit": limit, "offset": offset}
     return await ask(agent_id, "rows", table=table, show=show, where=read_object("where", where), **page)
 
@@ -142,7 +142,7 @@ async def add_rows(ask: Writing, agent_id: PathId, table: PathTable, asked: NewR
 
 @router.post("/agents/{agent_id}/db/tables/{table}/rows/upsert")
 async def upsert_rows(ask: Writing, agent_id: PathId, table: PathTable, asked: RowsToMatch) -> Matched:
-    """Add rows, or change those that have the same values in some columns, all or none."""
+    """Add rows, or change those with the same values in the conflict columns, all or none."""
     return await ask(agent_id, "upsert", table=table, **asked.model_dump())
 
 
@@ -161,7 +161,7 @@ async def delete_rows(ask: Writing, agent_id: PathId, table: PathTable, asked: C
 
 @router.post("/agents/{agent_id}/db/tables/{table}/rows/restore")
 async def restore_rows(ask: Writing, agent_id: PathId, table: PathTable, asked: ChosenRows) -> Restored:
-    """Bring soft-deleted rows back."""
+    """Restore soft-deleted rows."""
     return await ask(agent_id, "restore", table=table, row_ids=asked.row_ids)
 
 
@@ -169,7 +169,7 @@ async def restore_rows(ask: Writing, agent_id: PathId, table: PathTable, asked: 
 async def export_table(
     ask: Reading, agent_id: PathId, table: PathTable, kind: Format = "csv", show: Show = "active"
 ) -> Response:
-    """Download a table as CSV, JSON or JSON lines. A spreadsheet takes nothing in the CSV for a formula."""
+    """Export a table as CSV, JSON or JSON lines. Text in CSV is escaped, so that spreadsheets run no formula."""
     return await _file(ask, agent_id, table, kind, table=table, show=show)
 
 
@@ -181,14 +181,14 @@ async def export_view(
     kind: Format = "csv",
     params: Annotated[Json | None, Query(description="Values for its parameters, as a JSON object.")] = None,
 ) -> Response:
-    """Download what a view finds as CSV, JSON or JSON lines."""
+    """Export the result of a view as CSV, JSON or JSON lines."""
     return await _file(ask, agent_id, view, kind, view=view, params=read_object("params", params))
 
 
 @router.post("/agents/{agent_id}/db/import")
 @takes_large_bodies
 async def import_rows(ask: Writing, agent_id: PathId, asked: NewImport) -> Imported:
-    """Insert the rows of a file, all or none, into a table that is there or into a new one."""
+    """Import the rows of a file, all or none, into an existing or a new table."""
     with renamed(path="text", name="table", columns="text"):
         return await ask(agent_id, "import", **asked.model_dump())
 

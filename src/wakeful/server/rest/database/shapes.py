@@ -1,4 +1,4 @@
-"""Shapes that several routes of an agent's database use."""
+"""Types that several routes of an agent's database use."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -14,14 +14,14 @@ from wakeful.server.rest.shapes import Shape
 MAX_ROWS = 5_000
 MAX_IDS = 900
 
-# A table may have any name without control characters; the name of a view needs no quotes.
+# A table's name can have any characters but control characters; a view's needs no quotes in SQL.
 TableName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
 PathTable = Annotated[str, Path(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
 PathView = Annotated[str, Path(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")]
 Show = Literal["active", "deleted", "all"]
 FileFormat = Literal["csv", "json", "jsonl"]
 Limit = Annotated[int, Field(ge=1, le=MAX_ROWS)]
-Json = Annotated[str, Field(max_length=4_000)]  # an object, in a query string, which has its own bound of 64 kB
+Json = Annotated[str, Field(max_length=4_000)]  # in a query string, which uvicorn limits to 64 kB
 
 
 class Blob(Shape):
@@ -32,7 +32,7 @@ Cell = str | int | float | Blob | None
 
 
 class Found(Shape):
-    """Rows as lists, in the order of the columns; truncated when there were more, or more bytes, than are shown."""
+    """Rows as lists, in the order of the columns; `truncated` if some were left out because of their number or size."""
 
     columns: list[str]
     rows: list[list[Cell]]

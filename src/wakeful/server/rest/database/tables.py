@@ -23,7 +23,7 @@ class NewColumn(RequestBody):
     type: ColumnType = "text"
     required: bool = False
     unique: bool = False
-    primary_key: bool = False  # without any, the table gets an integer `id`
+    primary_key: bool = False  # if no column is one, the table gets an integer `id`
     default: str | int | float | bool | None = None
 
 
@@ -31,7 +31,7 @@ Columns = Annotated[list[NewColumn], Field(min_length=1, max_length=100)]
 
 
 class NewTable(RequestBody):
-    """A table; the host adds its three columns."""
+    """A table; the server adds its own three columns."""
 
     name: Name
     purpose: Annotated[Text, Field(min_length=1, max_length=2_000)]
@@ -49,17 +49,17 @@ class TableChanged(Shape):
 
 
 class NewMigration(RequestBody):
-    """Statements, separated by `;`. All or none are kept, and the file is copied first."""
+    """Statements, separated by `;`. They run in one transaction, after a snapshot."""
 
     purpose: Annotated[Text, Field(min_length=1, max_length=2_000)]
     up_sql: Sql
-    down_sql: Sql = ""  # what takes it back
+    down_sql: Sql = ""  # statements that revert it
 
 
 class Migrated(Shape):
     statements: int
     tables: list[str]
-    snapshot: str | None  # the file as it was before; null if there was no table yet
+    snapshot: str | None  # of the file before it; null if there was no table yet
 
 
 class WritingStatement(RequestBody):
@@ -68,7 +68,7 @@ class WritingStatement(RequestBody):
 
 
 class Executed(Sparse):
-    """How many rows were changed, and what RETURNING asked for."""
+    """The number of changed rows, and the rows of RETURNING."""
 
     changed: int
     columns: list[str] | None = None
@@ -79,23 +79,23 @@ class Executed(Sparse):
 
 @router.post("/agents/{agent_id}/db/tables", status_code=201)
 async def create_table(ask: Writing, agent_id: PathId, asked: NewTable) -> TableChanged:
-    """Make a table."""
+    """Create a table."""
     return await ask(agent_id, "create_table", **asked.model_dump())
 
 
 @router.post("/agents/{agent_id}/db/tables/{table}/columns")
 async def add_columns(ask: Writing, agent_id: PathId, table: PathTable, asked: NewColumns) -> TableChanged:
-    """Append columns to a table."""
+    """Add columns to a table."""
     return await ask(agent_id, "alter_table", table=table, add_columns=asked.model_dump()["columns"])
 
 
 @router.post("/agents/{agent_id}/db/migrate")
 async def migrate(ask: Administering, agent_id: PathId, asked: NewMigration) -> Migrated:
-    """Change the schema with SQL, in the sandbox in which the agent's own migrations run."""
+    """Change the schema with SQL, in the sandbox of the agent's own migrations."""
     return await ask(agent_id, "migrate", **asked.model_dump())
 
 
 @router.post("/agents/{agent_id}/db/execute")
 async def execute(ask: Writing, agent_id: PathId, asked: WritingStatement) -> Executed:
-    """Run one INSERT or UPDATE, in the sandbox in which the agent's own statements run."""
+    """Run one INSERT or UPDATE, in the sandbox of the agent's own SQL."""
     return await ask(agent_id, "execute", **asked.model_dump())

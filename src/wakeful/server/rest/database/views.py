@@ -1,4 +1,4 @@
-"""Routes for saved views of an agent's database, and statements that only read."""
+"""Routes for saved views of an agent's database, and for queries."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -21,11 +21,11 @@ Params = dict[str, Any] | list[Any] | None  # an object for :names, a list for ?
 class ParameterShape(Shape):
     name: str
     description: str = ""
-    default: Default = None  # see `required_parameters` for those that have none
+    default: Default = None  # see `required_parameters` for those without one
 
 
 class ViewShape(Shape):
-    """A SELECT with a name."""
+    """A saved SELECT."""
 
     name: str
     sql: str
@@ -43,7 +43,7 @@ class Views(Shape):
 
 
 class NewParameter(RequestBody):
-    """One that comes with a default, be it null, may be left out when the view is run."""
+    """A parameter with a default, even null, can be left out when the view is run."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
     description: Annotated[Text, Field(max_length=500)] = ""
@@ -55,7 +55,7 @@ class NewView(RequestBody):
     description: Annotated[Text, Field(max_length=2_000)] = ""
     parameters: Annotated[Sequence[NewParameter], Field(max_length=50)] = ()
     render: Render = "table"
-    pinned: bool | None = None  # null: as it was
+    pinned: bool | None = None  # null: unchanged
 
 
 class ViewSaved(Shape):
@@ -83,12 +83,12 @@ class StatementBody(RequestBody):
 class ViewFound(Found):
     view: str
     render: Render
-    changed_at: AwareDatetime | None  # when anything in the database last changed
+    changed_at: AwareDatetime | None  # when the database was last changed
 
 
 @router.post("/agents/{agent_id}/db/query")
 async def run_query(ask: Reading, agent_id: PathId, asked: StatementBody) -> Found:
-    """Run one statement that only reads, as a view would be before it is saved."""
+    """Run one SELECT."""
     return await ask(agent_id, "query", **asked.model_dump())
 
 
@@ -100,25 +100,25 @@ async def list_views(ask: Reading, agent_id: PathId) -> Views:
 
 @router.put("/agents/{agent_id}/db/views/{view}")
 async def define_view(ask: Writing, agent_id: PathId, view: PathView, asked: NewView) -> ViewSaved:
-    """Save a view under a name, in place of the one that had it."""
+    """Create or replace a view."""
     return await ask(agent_id, "define_view", name=view, **asked.model_dump(exclude_unset=True))
 
 
 @router.delete("/agents/{agent_id}/db/views/{view}")
 async def drop_view(ask: Writing, agent_id: PathId, view: PathView) -> Done:
-    """Forget a view; the changelog keeps what it was."""
+    """Delete a view; the changelog keeps its definition."""
     await ask(agent_id, "drop_view", name=view)
     return Done()
 
 
 @router.put("/agents/{agent_id}/db/views/{view}/pin")
 async def pin_view(ask: Writing, agent_id: PathId, view: PathView, asked: Pin) -> Done:
-    """Show a view on the agent's home, or no longer."""
+    """Pin a view to the agent's home page, or unpin it."""
     await ask(agent_id, "pin_view", name=view, pinned=asked.pinned)
     return Done()
 
 
 @router.post("/agents/{agent_id}/db/views/{view}/run")
 async def run_view(ask: Reading, agent_id: PathId, view: PathView, asked: ViewArguments) -> ViewFound:
-    """Show what a saved view finds now."""
+    """Run a saved view."""
     return await ask(agent_id, "run_view", name=view, **asked.model_dump())

@@ -1,4 +1,4 @@
-"""Channels: how a person is reached outside of the inbox. Their addresses come in and never go out."""
+"""Routes for channels, which notify a person outside the inbox. Their addresses are never shown."""
 
 from typing import Annotated, Literal
 
@@ -6,7 +6,6 @@ from fastapi import APIRouter
 from pydantic import AwareDatetime, Field, StringConstraints
 
 from wakeful.domain.inbox.channels import MAX_NAME
-from wakeful.domain.types import Channel
 from wakeful.server.auth import Admin, Reader
 from wakeful.server.rest.shapes import LABEL, Done, PathId, RequestBody, Shape, Sparse
 from wakeful.server.routes import DoorRoute
@@ -15,16 +14,16 @@ from wakeful.server.services import ServicesDep
 router = APIRouter(route_class=DoorRoute, tags=["channels"])
 
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME, pattern=LABEL)]
-# Without rules of its own: what breaks those of a shape is quoted in the refusal, and this is a secret.
-Url = Annotated[str, Field(description="As apprise writes it, such as ntfy://TOPIC. It is never shown again.")]
+# Not validated here: a validation error would show the value, which is a secret.
+Url = Annotated[str, Field(description="An apprise URL, such as ntfy://TOPIC. It is never shown again.")]
 
 
 class ChannelShape(Shape):
-    """A channel. Of its address only where it goes is shown."""
+    """A channel. Of its URL only the host is shown."""
 
     id: str
     name: str
-    url: str
+    url: str = Field(validation_alias="shown")
     enabled: bool
     last_sent_at: AwareDatetime | None
     last_error: str | None
@@ -51,7 +50,7 @@ class ChannelChange(RequestBody):
 
 
 class TestShape(Sparse):
-    """The result of sending over the channel."""
+    """The result of a test message."""
 
     outcome: Literal["sent", "failed", "timed_out", "rate_limited"]
     reason: str | None = None
@@ -60,22 +59,25 @@ class TestShape(Sparse):
 @router.get("/channels")
 async def list_channels(caller: Reader, services: ServicesDep) -> ChannelList:
     """List the caller's channels."""
-    return ChannelList(channels=[_shape(each) for each in await services.channels.of_user(caller.user.id)])
+    return ChannelList(
+        channels=[ChannelShape.model_validate(each) for each in await services.channels.of_user(caller.user.id)]
+    )
 
 
 @router.post("/channels", status_code=201)
 async def add_channel(caller: Admin, services: ServicesDep, asked: NewChannel) -> ChannelShape:
-    """Add a channel that goes over the network."""
-    return _shape(await services.channels.add(caller.user.id, asked.name, asked.url, enabled=asked.enabled))
+    """Add a channel."""
+    return ChannelShape.model_validate(
+        await services.channels.add(caller.user.id, asked.name, asked.url, enabled=asked.enabled)
+    )
 
 
 @router.patch("/channels/{channel_id}")
 async def change_channel(
     caller: Admin, services: ServicesDep, channel_id: PathId, asked: ChannelChange
 ) -> ChannelShape:
-    """Rename a channel, give it another address, or turn it off and on."""
-    changes = {name: value for name in asked.model_fields_set if (value := getattr(asked, name)) is not None}
-    return _shape(await services.channels.change(channel_id, caller.user.id, changes))
+    """Change a channel's name or URL, or turn it off or on."""
+    return ChannelShape.model_validate(await services.channels.change(channel_id, caller.user.id, asked.to_changes()))
 
 
 @router.delete("/channels/{channel_id}")
@@ -87,19 +89,6 @@ async def delete_channel(caller: Admin, services: ServicesDep, channel_id: PathI
 
 @router.post("/channels/{channel_id}/test")
 async def test_channel(caller: Admin, services: ServicesDep, channel_id: PathId) -> TestShape:
-    """Send a few words over a channel, and say what it really did."""
+    """Send a test message over a channel, and return the result."""
     delivery = await services.channels.test(channel_id, caller.user.id)
     return TestShape(outcome=delivery.outcome, reason=delivery.reason)
-
-
-def _shape(channel: Channel) -> ChannelShape:
-    return ChannelShape(
-        id=channel.id,
-        name=channel.name,
-        url=channel.shown,
-        enabled=channel.enabled,
-        last_sent_at=channel.last_sent_at,
-        last_error=channel.last_error,
-        last_error_at=channel.last_error_at,
-        created_at=channel.created_at,
-    )

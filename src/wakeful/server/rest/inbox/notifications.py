@@ -1,16 +1,16 @@
-"""The inbox."""
+"""Routes for the inbox."""
 
 from typing import Any
 from urllib.parse import quote
 
 from fastapi import APIRouter
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from wakeful.domain.inbox.notices import call_to_approve
 from wakeful.domain.types import Notice
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.pages import Most
-from wakeful.server.rest.shapes import Done, PathId, Shape
+from wakeful.server.rest.shapes import Done, PathId, Shape, shape_of
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -18,7 +18,7 @@ router = APIRouter(route_class=DoorRoute, tags=["notifications"])
 
 
 class ActionShape(Shape):
-    """Something that can be done about it: a request to this server."""
+    """A possible reaction: a request to this server."""
 
     label: str
     method: str
@@ -26,20 +26,9 @@ class ActionShape(Shape):
     body: dict[str, Any]
 
 
-class NotificationShape(Shape):
-    """Something a person should know."""
+class NotificationShape(shape_of(Notice, without=("user_id", "once_key", "taken_at", "told_at"))):
+    """A notification in the inbox. `view_ref` is a saved view of the agent's database that shows more."""
 
-    id: str
-    code: str
-    title: str
-    body: str
-    agent_id: str | None
-    session_id: str | None
-    run_id: str | None
-    wake_id: str | None
-    view_ref: str | None  # a saved view of the agent's database that shows more
-    created_at: AwareDatetime
-    read_at: AwareDatetime | None
     actions: list[ActionShape] = Field(default_factory=list[ActionShape])
 
 
@@ -69,10 +58,10 @@ async def read_one(caller: Chatter, services: ServicesDep, notification_id: Path
 
 
 def _to_body(notice: Notice) -> NotificationShape:
-    told = NotificationShape.model_validate(notice)
+    shown = NotificationShape.model_validate(notice)
     call_id = call_to_approve(notice)
     if call_id is None:
-        return told
+        return shown
     path = f"/runs/{notice.run_id}/approvals/{quote(call_id, safe='')}"
     action = ActionShape(label="Approve and run again", method="POST", path=path, body={"approve": True})
-    return told.model_copy(update={"actions": [action]})
+    return shown.model_copy(update={"actions": [action]})

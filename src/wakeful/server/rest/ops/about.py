@@ -13,16 +13,16 @@ router = APIRouter(route_class=DoorRoute, tags=["health"])
 
 
 class About(Shape):
-    """A server, as far as everyone who uses it may know it."""
+    """A server, as far as all its users may know."""
 
     version: str
-    model: str  # of agents that name none
-    is_demo: bool  # it is the built-in model, which is not an LLM
+    model: str  # of agents without one of their own
+    is_demo: bool  # the model is the built-in demo, which is not an LLM
     store: Literal["sqlite", "postgresql"]
     shell: Confined  # how commands of the toolset `shell` are run on this node
 
 
 @router.get("/about")
 async def about(_caller: Reader, request: Request) -> About:
-    """Say what is running: which version, with which model, on which store, and how commands are confined."""
+    """Show the version, the model, the store, and how shell commands are confined."""
     return request.app.state.about

@@ -1,4 +1,4 @@
-"""Life signs: does it answer, does it fire wakes, and the figures of both."""
+"""Routes for liveness, readiness and metrics."""
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
@@ -14,21 +14,21 @@ router = APIRouter(route_class=DoorRoute, tags=["health"])
 
 @router.get("/healthz")
 async def healthz(request: Request) -> dict[str, str | bool]:
-    """Say that the process answers."""
+    """Check that the process responds."""
     return {"ok": True, "version": request.app.version}
 
 
 @router.get("/readyz", responses={503: {"description": "Wakes are not being fired."}})
 async def readyz(_caller: Reader, request: Request) -> JSONResponse:
-    """Say whether wakes are being fired, and if not, why; `held`: what waits for a data directory without a node."""
+    """Check that wakes are fired, and if not, why. `held` lists runs that wait for a data directory without a node."""
     problems, held = list(request.app.state.find_problems()), list(request.app.state.find_held())
     # Held runs do not make a node unready: this node works, and restarting it would not help.
-    told = {"ok": not problems, "problems": problems} | ({"held": held} if held else {})
-    return JSONResponse(told, status_code=503 if problems else 200)
+    body = {"ok": not problems, "problems": problems} | ({"held": held} if held else {})
+    return JSONResponse(body, status_code=503 if problems else 200)
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {METRICS_TYPE: {}}}})
 async def metrics(caller: Reader, request: Request, services: ServicesDep) -> Response:
-    """Return figures for Prometheus: runs ended, how late wakes were, what waits. Owners only, with any scope."""
+    """Return metrics for Prometheus: ended runs, lateness of wakes, queue lengths. Owners only, with any scope."""
     text = await services.metrics.text(caller, is_ready=not request.app.state.find_problems())
     return Response(text, media_type=METRICS_TYPE)

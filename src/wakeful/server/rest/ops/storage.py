@@ -11,15 +11,15 @@ router = APIRouter(route_class=DoorRoute, tags=["health"])
 
 
 class RetentionShape(Shape):
-    """For how long what is over is kept; set in the server's settings."""
+    """Retention of data about ended runs and wakes; set in the server's settings."""
 
-    events_hours: int  # a run's streamed pieces after its end; its messages stay
-    skipped_days: int  # skipped occurrences one by one
-    forget_recalls_after_days: int  # recurring recalls that nobody looks after; 0: never
+    events_hours: int  # a run's frames after its end; its messages stay
+    skipped_days: int  # skipped occurrences, before they are aggregated
+    forget_recalls_after_days: int  # recurring recalls without activity of their user; 0: never
 
 
 class StorageShape(Shape):
-    """Bytes on disk; of workspaces and databases, those of the node that answers."""
+    """Bytes on disk; workspaces and databases only of the node that responds."""
 
     store_bytes: int
     workspace_bytes: int
@@ -29,7 +29,7 @@ class StorageShape(Shape):
 
 @router.get("/storage")
 async def get_storage(caller: Reader, services: ServicesDep) -> StorageShape:
-    """Say how much disk the store, agents' files and agents' databases take. Owners only, with any scope."""
+    """Show the disk usage of the store, workspaces and agents' databases. Owners only, with any scope."""
     used, kept = await services.storage.measure(caller), services.storage.retention
     return StorageShape(
         store_bytes=used.store,

@@ -1,4 +1,4 @@
-"""Users, tokens, login links and tickets."""
+"""Routes for users, tokens, login links and tickets."""
 
 from typing import Annotated, Literal
 
@@ -6,23 +6,19 @@ from fastapi import APIRouter
 from pydantic import AwareDatetime, Field
 
 from wakeful.domain.people.accounts import LOGIN_LASTS, TICKET_LASTS
-from wakeful.domain.types import Role, Scope
+from wakeful.domain.types import Role, Scope, User
 from wakeful.server.auth import AccountsDep, Admin, Reader
-from wakeful.server.rest.shapes import Done, Id, Label, PathId, RequestBody, Shape, TimeField, Zone
+from wakeful.server.rest.shapes import Done, Id, Label, PathId, RequestBody, Shape, TimeField, Zone, shape_of
 from wakeful.server.routes import DoorRoute
 from wakeful.server.tickets import target_in, with_ticket
 
 router = APIRouter(route_class=DoorRoute, tags=["accounts"])
 
 
-class UserShape(Shape):
-    """A person."""
+class UserShape(shape_of(User, without=("deleted_at",))):
+    """A user."""
 
-    id: str
-    name: str
-    role: Role
-    timezone: str | None = Field(description="Their IANA zone. Null: not known yet.")
-    created_at: AwareDatetime
+    timezone: str | None = Field(description="Their IANA time zone. Null: not known yet.")
 
 
 class Users(Shape):
@@ -70,18 +66,18 @@ class NewTokenShape(RequestBody):
     name: Label
     scope: Scope
     expires_at: TimeField | None = None
-    user_id: Id | None = None  # for someone else; an owner may
+    user_id: Id | None = None  # another user; owners only
 
 
 class MadeToken(Shape):
-    """A new token. Its secret is shown this once."""
+    """A new token. Its secret is shown only here."""
 
     token: TokenShape
     secret: str
 
 
 class NewLoginLink(RequestBody):
-    user_id: Id | None = None  # for someone else; an owner may
+    user_id: Id | None = None  # another user; owners only
 
 
 class LoginLink(Shape):
@@ -92,7 +88,7 @@ class LoginLink(Shape):
 
 
 class Ticket(Shape):
-    """What opens one socket, as `?ticket=`."""
+    """A ticket that opens one socket, as `?ticket=`."""
 
     ticket: str
     expires_in: int  # seconds
@@ -103,7 +99,7 @@ class NewDownloadTicket(RequestBody):
 
 
 class DownloadTicket(Shape):
-    """The path that was asked for, with the ticket in it: good for one GET."""
+    """The requested path with a ticket in it, for one GET."""
 
     path: str
     expires_in: int  # seconds
@@ -111,38 +107,38 @@ class DownloadTicket(Shape):
 
 @router.get("/me")
 async def me(caller: Reader) -> Me:
-    """Say who the caller is."""
+    """Show the caller."""
     return Me.model_validate(caller)
 
 
 @router.get("/users")
 async def list_users(caller: Admin, accounts: AccountsDep) -> Users:
-    """List everyone. For owners."""
+    """List all users. Owners only."""
     return Users(users=[UserShape.model_validate(user) for user in await accounts.users(caller)])
 
 
 @router.post("/users", status_code=201)
 async def add_user(caller: Admin, accounts: AccountsDep, asked: NewUser) -> UserShape:
-    """Add a person. For owners."""
+    """Add a user. Owners only."""
     return UserShape.model_validate(await accounts.add_user(caller, name=asked.name, role=asked.role))
 
 
 @router.get("/users/{user_id}")
 async def get_user(caller: Reader, accounts: AccountsDep, user_id: PathId) -> UserShape:
-    """Show the caller or, to an owner, anyone."""
+    """Show a user: the caller, or for owners anyone."""
     return UserShape.model_validate(await accounts.user(caller, user_id))
 
 
 @router.patch("/users/{user_id}")
 async def change_user(caller: Admin, accounts: AccountsDep, user_id: PathId, asked: UserChange) -> UserShape:
-    """Change a person's name, time zone or role. Only owners change roles, and other people."""
+    """Change a user's name, time zone or role. Roles and other users: owners only."""
     changed = await accounts.change_user(caller, user_id, name=asked.name, role=asked.role, timezone=asked.timezone)
     return UserShape.model_validate(changed)
 
 
 @router.delete("/users/{user_id}")
 async def delete_user(caller: Admin, accounts: AccountsDep, user_id: PathId) -> Done:
-    """Close an account. The last owner's stays. For owners."""
+    """Delete a user, but not the last owner. Owners only."""
     await accounts.delete_user(caller, user_id)
     return Done()
 
@@ -155,9 +151,9 @@ async def list_tokens(caller: Admin, accounts: AccountsDep) -> Tokens:
 
 @router.post("/tokens", status_code=201)
 async def make_token(caller: Admin, accounts: AccountsDep, asked: NewTokenShape) -> MadeToken:
-    """Make a token; the answer is the only place that ever shows its secret.
+    """Create a token; only this response shows its secret.
 
-    A browser may do so within ten minutes of its login.
+    A browser can do this within ten minutes after its login.
     """
     made = await accounts.make_token(
         caller, name=asked.name, scope=asked.scope, expires_at=asked.expires_at, user_id=asked.user_id
@@ -167,16 +163,16 @@ async def make_token(caller: Admin, accounts: AccountsDep, asked: NewTokenShape)
 
 @router.delete("/tokens/{token_id}")
 async def revoke_token(caller: Reader, accounts: AccountsDep, token_id: PathId) -> Done:
-    """Revoke one of the caller's tokens. A token may always revoke itself; for others it needs the scope admin."""
+    """Revoke one of the caller's tokens. A token can always revoke itself; for others it needs the scope admin."""
     await accounts.revoke_token(caller, token_id)
     return Done()
 
 
 @router.post("/login-links", status_code=201)
 async def make_login_link(caller: Admin, accounts: AccountsDep, asked: NewLoginLink) -> LoginLink:
-    """Make a link that logs a browser in, once, within ten minutes.
+    """Create a link that logs a browser in, once, within ten minutes.
 
-    A browser may do so within ten minutes of its own login.
+    A browser can do this within ten minutes after its own login.
     """
     code = await accounts.make_login_code(caller, asked.user_id)
     return LoginLink(path=f"/login?code={code}", expires_in=int(LOGIN_LASTS.total_seconds()))
@@ -184,12 +180,12 @@ async def make_login_link(caller: Admin, accounts: AccountsDep, asked: NewLoginL
 
 @router.post("/ws-ticket")
 async def make_ticket(caller: Reader, accounts: AccountsDep) -> Ticket:
-    """Make a ticket that opens one socket, for clients that cannot send a header with it, such as browsers."""
+    """Create a ticket that opens one socket, for clients that cannot send headers with it, such as browsers."""
     return Ticket(ticket=await accounts.make_ticket(caller), expires_in=int(TICKET_LASTS.total_seconds()))
 
 
 @router.post("/download-tickets")
 async def make_download_ticket(caller: Reader, accounts: AccountsDep, asked: NewDownloadTicket) -> DownloadTicket:
-    """Make a ticket that gets one path, once, for clients that cannot send a header with it: a link, a new tab."""
+    """Create a ticket for one GET of one path, for clients that cannot send headers with it: a link, a new tab."""
     ticket = await accounts.make_ticket(caller, target_in(asked.path))
     return DownloadTicket(path=with_ticket(asked.path, ticket), expires_in=int(TICKET_LASTS.total_seconds()))

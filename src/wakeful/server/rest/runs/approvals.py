@@ -1,32 +1,24 @@
-"""Calls that runs ask about, and a person's answer."""
+"""Routes for tool calls that need approval."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path
-from pydantic import AfterValidator, AwareDatetime, Field
+from pydantic import AfterValidator, Field
 
-from wakeful.domain.runs.approvals import ApprovalStatus
+from wakeful.domain.runs.approvals import Approval
 from wakeful.server.auth import Chatter, Reader
-from wakeful.server.rest.shapes import PathId, RequestBody, Shape, Sparse, check_text
+from wakeful.server.rest.shapes import PathId, RequestBody, Shape, Sparse, check_text, shape_of
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["runs"])
 
-# Providers choose these ids, so there is little to say about them.
+# Providers choose these ids, so they can have almost any form.
 CallId = Annotated[str, Path(min_length=1, max_length=500), AfterValidator(check_text)]
 
 
-class ApprovalShape(Shape):
-    """A call that a person was asked about."""
-
-    call_id: str
-    tool: str
-    args: dict[str, Any]
-    status: ApprovalStatus
-    note: str | None
-    asked_at: AwareDatetime
-    answered_at: AwareDatetime | None
+class ApprovalShape(shape_of(Approval, without=("run_id", "user_id", "session_id"))):
+    """A tool call that needs approval."""
 
 
 class ApprovalList(Shape):
@@ -47,7 +39,7 @@ class ApprovalAnswered(Sparse):
 
 @router.get("/runs/{run_id}/approvals")
 async def list_approvals(caller: Reader, services: ServicesDep, run_id: PathId) -> ApprovalList:
-    """List the calls that a run asked about."""
+    """List the tool calls of a run that need or needed approval."""
     found = await services.approvals.of_run(run_id, caller.user.id)
     return ApprovalList(approvals=[ApprovalShape.model_validate(each) for each in found])
 
@@ -56,6 +48,6 @@ async def list_approvals(caller: Reader, services: ServicesDep, run_id: PathId) 
 async def answer_approval(
     caller: Chatter, services: ServicesDep, run_id: PathId, call_id: CallId, asked: Answer
 ) -> ApprovalAnswered:
-    """Approve a call or not. Approving a call of a headless run, which did not wait, runs it again with that call."""
+    """Approve or refuse a tool call. A headless run, which does not wait, is run again with an approved call."""
     again = await services.approvals.answer(run_id, call_id, caller.user.id, approve=asked.approve, note=asked.note)
     return ApprovalAnswered(run_id=None if again is None else again.id)

@@ -1,4 +1,4 @@
-"""Runs: what happened, and what it cost."""
+"""Routes for runs: their result and usage, stopping, continuing and repeating them."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -6,10 +6,10 @@ import orjson
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime, Field
 
-from wakeful.domain.types import Run, RunNote, RunStatus, RunUsage, ScheduledBy, Trigger, WakeKind
+from wakeful.domain.types import RunNote, RunStatus, ScheduledBy, Trigger, WakeKind
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
-from wakeful.server.rest.shapes import Id, PathId, Shape, Sparse
+from wakeful.server.rest.shapes import Id, PathId, Shape, Sparse, ToDollars
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 from wakeful.service.runs.runs import Stopped
@@ -20,18 +20,18 @@ _MAX_FRAMES = 5_000
 
 
 class UsageShape(Shape):
-    """Usage of a run; a cost of null: the price is unknown."""
+    """Usage of a run; cost is null if the price is unknown."""
 
     model: str
     input_tokens: int
     output_tokens: int
-    cost: float | None
+    cost: Annotated[float, ToDollars] | None = Field(validation_alias="cost_micros")
     model_calls: int
     tool_calls: int
 
 
 class RunShape(Shape):
-    """One execution of an agent, or the record of one that was not to be."""
+    """One execution of an agent, or the record of one that was skipped."""
 
     id: str
     agent_id: str
@@ -50,8 +50,8 @@ class RunShape(Shape):
     )
     error: str | None
     attempt: int = Field(
-        description="How many starts of the run count: those that reached a model or tool call, and the present one. "
-        "After `max_attempts` of them were cut off by a crash, the run is interrupted."
+        description="How many starts of the run count: those that reached a model or tool call, and the current one. "
+        "After crashes have cut off `max_attempts` of them, the run is interrupted."
     )
     queued_at: AwareDatetime
     started_at: AwareDatetime | None
@@ -74,11 +74,11 @@ class RunEvents(Sparse):
     next: int | None = None
 
 
-_HELD = "its node does not answer: it ends when that node is back, or has been taken over"
+_HELD = "its node does not respond: it ends when that node is back, or when another takes over"
 
 
 class StopAnswer(Sparse):
-    """Which run was asked to stop, and what it was doing then; or why none was, or why it takes longer."""
+    """The run that was asked to stop, and its state then; or why there was none, or why it takes longer."""
 
     ok: bool
     run_id: str | None = None
@@ -114,11 +114,10 @@ async def list_runs(
         before=read_page(page),
         most=most,
     )
-    last = found[-1] if found else None
     used = await services.runs.usage([run.id for run in found])
     return RunList(
-        runs=[_detail(run, used.get(run.id)) for run in found],
-        next=next_page(found, most, last and last.queued_at, last and last.id),
+        runs=[RunDetail.from_fields(run, usage=used.get(run.id)) for run in found],
+        next=next_page(found, most, lambda run: (run.queued_at, run.id)),
     )
 
 
@@ -126,7 +125,7 @@ async def list_runs(
 async def get_run(caller: Reader, services: ServicesDep, run_id: PathId) -> RunDetail:
     """Show a run and what it used."""
     run = await services.runs.get(run_id, caller.user.id)
-    return _detail(run, (await services.runs.usage([run_id])).get(run_id))
+    return RunDetail.from_fields(run, usage=(await services.runs.usage([run_id])).get(run_id))
 
 
 @router.get("/runs/{run_id}/events")
@@ -136,7 +135,7 @@ async def get_run_events(
     run_id: PathId,
     after: Annotated[int, Query(ge=0, le=2**62)] = 0,
 ) -> RunEvents:
-    """Show what a run said, from its start or after a sequence number."""
+    """List the frames of a run, from its start or after a sequence number."""
     run = await services.runs.get(run_id, caller.user.id)
     frames = await services.stream.of_run(run, after, _MAX_FRAMES)
     return RunEvents(
@@ -147,7 +146,7 @@ async def get_run_events(
 
 @router.post("/runs/{run_id}/stop")
 async def stop_run(caller: Chatter, services: ServicesDep, run_id: PathId) -> StopAnswer:
-    """Ask a run to stop; a running one ends within two seconds, or when a node that does not answer is taken over."""
+    """Ask a run to stop; it ends within two seconds, or when another node takes over from one that does not respond."""
     return StopAnswer.of(await services.runs.stop(run_id, caller.user.id))
 
 
@@ -159,19 +158,5 @@ async def continue_run(caller: Chatter, services: ServicesDep, run_id: PathId) -
 
 @router.post("/runs/{run_id}/again", status_code=202)
 async def run_again(caller: Chatter, services: ServicesDep, run_id: PathId) -> RunShape:
-    """Do what a wake's run did once more; the wake keeps its times."""
+    """Run the wake of a run once more; the wake keeps its times."""
     return RunShape.model_validate(await services.runs.again(run_id, caller.user.id))
-
-
-def _detail(run: Run, usage: RunUsage | None) -> RunDetail:
-    told = None
-    if usage is not None:
-        told = UsageShape(
-            model=usage.model,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cost=None if usage.cost_micros is None else usage.cost_micros / 1_000_000,
-            model_calls=usage.model_calls,
-            tool_calls=usage.tool_calls,
-        )
-    return RunDetail(**RunShape.model_validate(run).model_dump(), usage=told)

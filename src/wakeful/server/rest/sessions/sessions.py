@@ -1,4 +1,4 @@
-"""Sessions: conversations, their messages, what is uploaded to them."""
+"""Routes for sessions, their messages and uploads."""
 
 import asyncio
 import re
@@ -11,28 +11,28 @@ from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 from wakeful.domain.attachments import MAX_IMAGES
 from wakeful.domain.doors.schedule import PREFIX
 from wakeful.domain.errors import NotFound
-from wakeful.domain.types import Message
+from wakeful.domain.types import Message, Session, Upload
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.runs.runs import StopAnswer
 from wakeful.server.rest.sessions.uploads import keep_uploads
-from wakeful.server.rest.shapes import Done, Id, PathId, RequestBody, Shape, Sparse, Text
-from wakeful.server.rest.wakes.wakes import RecallShape, recall_to_body
+from wakeful.server.rest.shapes import Done, Id, PathId, RequestBody, Shape, Sparse, Text, shape_of
+from wakeful.server.rest.wakes.wakes import RecallShape
 from wakeful.server.routes import DoorRoute, takes_large_bodies
 from wakeful.server.services import ServicesDep
-from wakeful.server.ws.incoming import MOST_CONTENT, MOST_FILES, hand_over, read_message
+from wakeful.server.ws.incoming import MAX_CONTENT, MAX_FILES, hand_over, read_message
 from wakeful.service.sessions.sessions import MAX_TITLE, SessionView
 
 router = APIRouter(route_class=DoorRoute, tags=["sessions"])
 
 Title = Annotated[str, Field(max_length=MAX_TITLE, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 Wanted = Annotated[
-    str, Query(max_length=MAX_TITLE, pattern=r"^[^\x00]*$", description="Words in the title, in big or small letters.")
+    str, Query(max_length=MAX_TITLE, pattern=r"^[^\x00]*$", description="Words in the title; case does not matter.")
 ]
 
 
 class SubagentStep(Shape):
-    """Whose step it is. The id is that of the call that gave the subagent its task."""
+    """The subagent that took a step. The id is that of the call that gave it its task."""
 
     id: str
     agent: str
@@ -51,36 +51,27 @@ class MessageShape(Shape):
     is_recall: bool
     source: str | None
     wake_id: str | None
-    schedule_id: str | None = None  # of what the scheduler delivered
+    schedule_id: str | None = None  # of a message that the scheduler delivered
     label: str | None
     thinking: str | None = None
     tool_calls: list[dict[str, Any]] | None = None
-    tool: dict[str, Any] | None = None  # of a tool's answer: which call it answers, and whether it worked
+    tool: dict[str, Any] | None = None  # of a tool's result: its call, and whether it succeeded
     images: list[dict[str, str]] | None = None
     files: list[dict[str, str]] | None = None
     is_cut_off: bool = False  # stopped or failed in mid-sentence
     note: str | None = None  # why the run ended early
-    timestamp: str | None = None  # of a preloaded message: when it was said, as the schedule gave it
-    subagent: SubagentStep | None = None  # of a step that a subagent took, with the role subagent
+    timestamp: str | None = None  # of a preloaded message, as the schedule gave it
+    subagent: SubagentStep | None = None  # of a message with the role subagent
 
 
-class SessionShape(Shape):
-    """A conversation."""
+class SessionShape(shape_of(Session, without=("user_id",))):
+    """A session. `tool_limit` lists the tools of the agent that handed it over; null: no limit."""
 
-    id: str
-    title: str
-    agent_id: str
-    tool_limit: list[str] | None  # null: every tool of the agent; a list: an agent handed over, and had these
-    created_at: AwareDatetime
-    updated_at: AwareDatetime
-    origin_session_id: str | None
-    origin_wake_id: str | None
-    origin_label: str | None
-    scheduled_origin_session_id: str | None = None  # these three: begun by a schedule, under the scheduler's names
+    scheduled_origin_session_id: str | None = None  # these three: if a schedule created it
     scheduled_from_schedule_id: str | None = None
     scheduled_from_label: str | None = None
     is_running: bool
-    is_failed: bool  # its last run failed, and nothing was said since
+    is_failed: bool  # its last run failed, and nothing was written since
     recall: RecallShape | None
 
 
@@ -109,30 +100,28 @@ class SessionChange(RequestBody):
     @model_validator(mode="after")
     def _refuse_nothing(self) -> Self:
         if not self.model_fields_set:
-            raise ValueError("say what is to change: title or agent_id")
+            raise ValueError("it must have title or agent_id")
         return self
 
 
 class FileName(RequestBody):
     name: Text = ""
     path: Text
-    size: int | None = None  # as the upload told it; nobody looks at it
+    size: int | None = None  # as the upload returned it; ignored
 
 
 class NewMessage(RequestBody):
-    content: Annotated[str, Field(min_length=1, max_length=MOST_CONTENT)]
+    content: Annotated[str, Field(min_length=1, max_length=MAX_CONTENT)]
     images: Annotated[list[str], Field(max_length=MAX_IMAGES)] | None = None
-    files: Annotated[list[FileName], Field(max_length=MOST_FILES)] | None = None
+    files: Annotated[list[FileName], Field(max_length=MAX_FILES)] | None = None
 
 
 class MessageTaken(Shape):
     run_id: str
 
 
-class UploadShape(Shape):
-    name: str
-    path: str
-    size: int
+class UploadShape(shape_of(Upload, without=("id", "session_id", "created_at"))):
+    pass
 
 
 class UploadList(Shape):
@@ -143,7 +132,7 @@ class NoAgent(NotFound):
     code = "no_agent"
 
     def __init__(self) -> None:
-        super().__init__("You have no agent yet. Make one with POST /agents, then begin the session.")
+        super().__init__("You have no agent yet. Create one with POST /agents, then open the session.")
 
 
 class NoSuchImage(NotFound):
@@ -151,7 +140,7 @@ class NoSuchImage(NotFound):
 
     def __init__(self, image_id: str) -> None:
         super().__init__(
-            f"There is no image {image_id!r} in this session. Its messages name those there are: GET the session."
+            f"There is no image {image_id!r} in this session. GET the session: its messages have the ids of its images."
         )
 
 
@@ -165,20 +154,19 @@ async def list_sessions(
     most: Most = 50,
     page: Page = None,
 ) -> SessionList:
-    """List the caller's sessions, the latest first: all, or those with words in the title, or with a recall waiting."""
+    """List the caller's sessions, the latest first: all, or those with words in the title, or with a pending recall."""
     found = await services.sessions.find(
         caller.user.id, agent_id=agent_id, named=q, with_recall=has_recall, before=read_page(page), most=most
     )
-    last = found[-1].session if found else None
     return SessionList(
         sessions=[_to_body(view) for view in found],
-        next=next_page(found, most, last and last.updated_at, last and last.id),
+        next=next_page(found, most, lambda view: (view.session.updated_at, view.session.id)),
     )
 
 
 @router.post("/sessions", status_code=201)
 async def open_session(caller: Chatter, services: ServicesDep, asked: NewSession | None = None) -> SessionDetail:
-    """Begin a conversation with an agent."""
+    """Open a session with an agent."""
     asked = asked or NewSession()
     agent_id = asked.agent_id
     if agent_id is None:
@@ -192,7 +180,7 @@ async def open_session(caller: Chatter, services: ServicesDep, asked: NewSession
 
 @router.get("/sessions/{session_id}")
 async def get_session(caller: Reader, services: ServicesDep, session_id: PathId) -> SessionDetail:
-    """Show a conversation with everything that was said."""
+    """Show a session with all its messages."""
     view = await services.sessions.view(session_id, caller.user.id)
     return _detail(view, await services.sessions.messages(session_id, caller.user.id))
 
@@ -201,7 +189,7 @@ async def get_session(caller: Reader, services: ServicesDep, session_id: PathId)
 async def change_session(
     caller: Chatter, services: ServicesDep, session_id: PathId, asked: SessionChange
 ) -> SessionShape:
-    """Rename a conversation, or let another agent go on in it."""
+    """Rename a session, or let another agent continue it."""
     if "agent_id" in asked.model_fields_set:
         await services.profiles.choose(session_id, caller.user.id, asked.agent_id)
     if "title" in asked.model_fields_set:
@@ -211,7 +199,7 @@ async def change_session(
 
 @router.delete("/sessions/{session_id}")
 async def delete_session(caller: Chatter, services: ServicesDep, session_id: PathId) -> Done:
-    """Delete a conversation: its run is stopped and its wakes are cancelled. Runs keep their rows, without text."""
+    """Delete a session: its run is stopped and its wakes are cancelled. Its runs stay listed, without their text."""
     await services.sessions.delete(session_id, caller.user.id)
     return Done()
 
@@ -219,31 +207,31 @@ async def delete_session(caller: Chatter, services: ServicesDep, session_id: Pat
 @router.post("/sessions/{session_id}/messages", status_code=202)
 @takes_large_bodies
 async def send_message(caller: Chatter, services: ServicesDep, session_id: PathId, asked: NewMessage) -> MessageTaken:
-    """Say something; the answer comes over the session's socket, or is there when the run has ended."""
+    """Send a message; the answer comes over the session's socket, and is in the session when the run has ended."""
     given = asked.model_dump()
-    # Ten pictures take 0.2 s to decode.
+    # Ten images take 0.2 s to decode.
     incoming = await asyncio.to_thread(read_message, given) if asked.images else read_message(given)
-    run_id = await hand_over(incoming, session_id, caller.user.id, services.sessions, services.runs)
+    run_id = await hand_over(incoming, session_id, caller.user.id, services)
     return MessageTaken(run_id=run_id)
 
 
 @router.post("/sessions/{session_id}/stop")
 async def stop_session(caller: Chatter, services: ServicesDep, session_id: PathId) -> StopAnswer:
-    """Stop the running run of a conversation, within two seconds; if there is none, the next queued one."""
+    """Stop the running run of a session within two seconds; if there is none, the next queued one."""
     return StopAnswer.of(await services.runs.stop_session(session_id, caller.user.id))
 
 
 @router.post("/sessions/{session_id}/uploads", status_code=201)
 @takes_large_bodies
 async def upload(caller: Chatter, services: ServicesDep, session_id: PathId, files: list[UploadFile]) -> UploadList:
-    """Give files to a conversation; name their paths in a message to have the agent look at them."""
+    """Upload files to a session; name their paths in a message, so that the agent reads them."""
     kept = await keep_uploads(files, session_id, caller.user.id, services)
-    return UploadList(files=[UploadShape(name=each.name, path=each.path, size=each.size) for each in kept])
+    return UploadList(files=[UploadShape.model_validate(each) for each in kept])
 
 
 @router.get("/sessions/{session_id}/images/{image_id}", response_class=Response)
 async def get_image(caller: Reader, services: ServicesDep, session_id: PathId, image_id: PathId) -> Response:
-    """Show a picture that was sent with a message."""
+    """Return an image that was sent with a message."""
     found = await services.sessions.image(session_id, caller.user.id, image_id)
     if found is None:
         raise NoSuchImage(image_id)
@@ -253,7 +241,7 @@ async def get_image(caller: Reader, services: ServicesDep, session_id: PathId, i
 
 @router.get("/sessions/{session_id}/export.md", response_class=Response)
 async def export(caller: Reader, services: ServicesDep, session_id: PathId) -> Response:
-    """Download a conversation as Markdown."""
+    """Export a session as Markdown."""
     view = await services.sessions.view(session_id, caller.user.id)
     text = _as_markdown(view, await services.sessions.messages(session_id, caller.user.id))
     headers = {"Content-Disposition": f'attachment; filename="session-{session_id}.md"'}
@@ -262,29 +250,21 @@ async def export(caller: Reader, services: ServicesDep, session_id: PathId) -> R
 
 def _to_body(view: SessionView) -> SessionShape:
     session = view.session
-    is_scheduled = session.origin_session_id is not None  # a next run comes from no session
-    return SessionShape(
-        id=session.id,
-        title=session.title,
-        agent_id=session.agent_id,
-        tool_limit=None if session.tool_limit is None else list(session.tool_limit),
-        created_at=session.created_at,
-        updated_at=session.updated_at,
-        origin_session_id=session.origin_session_id,
-        origin_wake_id=session.origin_wake_id,
-        origin_label=session.origin_label,
+    is_scheduled = session.origin_session_id is not None  # a next run was not booked in a session
+    return SessionShape.from_fields(
+        session,
         scheduled_origin_session_id=session.origin_session_id,
         scheduled_from_schedule_id=f"{PREFIX}{session.origin_wake_id}" if is_scheduled else None,
         scheduled_from_label=session.origin_label if is_scheduled else None,
         is_running=view.is_running,
         is_failed=view.is_failed,
-        recall=None if view.recall is None else recall_to_body(view.recall),
+        recall=view.recall,
     )
 
 
 def _detail(view: SessionView, messages: Sequence[Message]) -> SessionDetail:
     shown = [_message_to_body(message, index) for index, message in enumerate(messages)]
-    return SessionDetail(**_to_body(view).model_dump(), messages=shown)
+    return SessionDetail(**dict(_to_body(view)), messages=shown)
 
 
 def _message_to_body(message: Message, index: int) -> MessageShape:
@@ -295,18 +275,10 @@ def _message_to_body(message: Message, index: int) -> MessageShape:
     tool = None
     if "tool" in (message.role, subagent and subagent.role):
         tool = {key: data.get(key) for key in ("call_id", "tool", "args", "success", "metadata")}
-    return MessageShape(
-        id=message.id,
+    return MessageShape.from_fields(
+        message,
         index=index,
-        role=message.role,
-        content=message.content,
-        created_at=message.created_at,
-        run_id=message.run_id,
-        is_recall=message.is_recall,
-        source=message.source,
-        wake_id=message.wake_id,
         schedule_id=f"{PREFIX}{message.wake_id}" if message.source == "scheduled" else None,
-        label=message.label,
         thinking=data.get("thinking"),
         tool_calls=data.get("tool_calls"),
         tool=tool,
@@ -320,7 +292,7 @@ def _message_to_body(message: Message, index: int) -> MessageShape:
 
 
 def _said_at(message: Message) -> str | None:
-    """Return when a preloaded message was said, if its schedule gave a time."""
+    """Return the time of a preloaded message, if its schedule gave one."""
     return (message.data or {}).get("preloaded", {}).get("timestamp")
 
 
@@ -337,6 +309,6 @@ def _as_markdown(view: SessionView, messages: Sequence[Message]) -> str:
 
 
 def _fenced(text: str) -> str:
-    """Put a text between fences longer than any it has itself, so that it cannot end its own block."""
+    """Return a code block whose fences are longer than any in the text, so that the text cannot end it."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence}\n{text}\n{fence}"

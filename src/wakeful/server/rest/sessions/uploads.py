@@ -1,4 +1,4 @@
-"""Files that people send to a session: how many and how large they may be."""
+"""Uploads to a session: how many and how large they may be."""
 
 from collections.abc import Sequence
 
@@ -14,22 +14,24 @@ class NoFiles(Invalid):
     code = "no_files"
 
     def __init__(self) -> None:
-        super().__init__("No file came. Send at least one, as multipart form field `files`.", field="files")
+        super().__init__(
+            "There is no file in the request. Send at least one as the multipart form field `files`.", field="files"
+        )
 
 
 async def keep_uploads(files: Sequence[UploadFile], session_id: str, user_id: str, services: Services) -> list[Upload]:
-    """Keep files and note them, all or none."""
+    """Save uploaded files, all or none."""
     room = await services.sessions.room_for_uploads(session_id, user_id)
     if not files:
         raise NoFiles
     for file in files:
         if (file.size or 0) > MAX_UPLOAD_BYTES:
             raise UploadTooLarge(
-                f"{file.filename!r} has {file.size:,} bytes, and at most {MAX_UPLOAD_BYTES:,} are taken.", field="files"
+                f"{file.filename!r} has {file.size:,} bytes; the limit is {MAX_UPLOAD_BYTES:,}.", field="files"
             )
     if sum(file.size or 0 for file in files) > room:
         raise UploadTooLarge(
-            f"These files do not fit: a session keeps {MAX_UPLOADS_BYTES:,} bytes, and {max(0, room):,} are left.",
+            f"These files do not fit: a session can have {MAX_UPLOADS_BYTES:,} bytes, and {max(0, room):,} are left.",
             field="files",
         )
     contents = [(file.filename or "", await file.read()) for file in files]

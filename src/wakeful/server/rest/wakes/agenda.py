@@ -1,15 +1,15 @@
-"""The agenda: what will run and what ran."""
+"""Routes for the agenda: past and future runs."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime
 
-from wakeful.domain.doors.recall import RecallRequest
+from wakeful.domain.doors.recall import MAX_RUNS, MAX_SECONDS, RecallRequest
 from wakeful.domain.wakes.agenda import Planned
 from wakeful.server.auth import Reader
 from wakeful.server.rest.runs.runs import RunShape
-from wakeful.server.rest.shapes import Id, Shape
+from wakeful.server.rest.shapes import Id, Shape, shape_of
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -18,18 +18,8 @@ router = APIRouter(route_class=DoorRoute, tags=["agenda"])
 Words = Annotated[str, Query(max_length=200)]
 
 
-class PlannedShape(Shape):
-    """A run to come. `at` is later than `nominal_at` only for the `reason`."""
-
-    wake_id: str
-    agent_id: str
-    session_id: str | None
-    kind: str
-    comment: str
-    nominal_at: AwareDatetime
-    at: AwareDatetime
-    covers: int
-    reason: str | None
+class PlannedShape(shape_of(Planned)):
+    """A future run. If `at` is later than `nominal_at`, `reason` says why."""
 
 
 class AgendaShape(Shape):
@@ -37,13 +27,8 @@ class AgendaShape(Shape):
     planned: list[PlannedShape]
 
 
-class TimeShape(Shape):
-    """One time of a recall to be."""
-
-    nominal_at: AwareDatetime
-    at: AwareDatetime
-    covers: int
-    reason: str | None
+class TimeShape(shape_of(Planned, without=("wake_id", "agent_id", "session_id", "kind", "comment"))):
+    """One time of a recall that is not booked yet."""
 
 
 class Preview(Shape):
@@ -57,7 +42,7 @@ async def get_agenda(
     start: Annotated[AwareDatetime | None, Query(alias="from")] = None,
     end: Annotated[AwareDatetime | None, Query(alias="to")] = None,
 ) -> AgendaShape:
-    """Show what ran and what will run: recurrence expanded, pauses and bounds applied, moves explained."""
+    """List past and future runs: recurrence is expanded, pauses and bounds are applied, and moves have a reason."""
     found = await services.agenda.between(caller.user.id, start, end)
     return AgendaShape(
         ran=[RunShape.model_validate(run) for run in found.ran],
@@ -71,17 +56,17 @@ async def preview(
     services: ServicesDep,
     agent_id: Id,
     when: Words | None = None,
-    interval_seconds: Annotated[int, Query(ge=1, le=10 * 365 * 86_400)] | None = None,
+    interval_seconds: Annotated[int, Query(ge=1, le=MAX_SECONDS)] | None = None,
     cron: Words | None = None,
     timezone: Words | None = None,
     until: Words | None = None,
-    max_runs: Annotated[int, Query(ge=1, le=1_000_000)] | None = None,
+    max_runs: Annotated[int, Query(ge=1, le=MAX_RUNS)] | None = None,
 ) -> Preview:
-    """Show the next five times of a rule before anyone books it, and why one of them moves."""
+    """List the next five times of a rule before it is booked, with the reason if one is moved."""
     recurring = interval_seconds is not None or cron is not None
     request = RecallRequest(
         call_type="recurring" if recurring else "once",
-        instructions="(preview)",
+        additional_context_message="(preview)",
         when=when,
         timezone=timezone,
         interval_seconds=interval_seconds,
@@ -89,5 +74,5 @@ async def preview(
         until=until,
         max_runs=max_runs,
     )
-    times: list[Planned] = await services.agenda.preview(request, agent_id, caller.user.id)
+    times = await services.agenda.preview(request, agent_id, caller.user.id)
     return Preview(times=[TimeShape.model_validate(each) for each in times])

@@ -1,35 +1,27 @@
-"""The next run of an agent."""
+"""Routes for the next run of an agent."""
 
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, Strict
 
 from wakeful.domain.doors.next_run import NextRunRequest
-from wakeful.domain.types import OnMiss, Priority, ScheduledBy, Wake, WakeStatus
+from wakeful.domain.types import OnMiss, Priority, ScheduledBy, WakeStatus
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.runs.runs import RunShape
-from wakeful.server.rest.shapes import Done, PathId, RequestBody, Shape, Text
+from wakeful.server.rest.shapes import Done, PathId, Shape, Text, body_of
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["next runs"])
 
-Short = Annotated[Text, Field(max_length=200)]
+ViewName = Annotated[Text, Field(max_length=200)]
 
 
-class NewNextRun(RequestBody):
-    """A next run to book: at a time with its zone, a number of seconds from now, or `when` in words."""
+class NewNextRun(body_of(NextRunRequest)):
+    """A next run to book: at a time with its zone, a number of seconds from now, or `when` as text."""
 
-    instructions: Text
-    scheduled_at: Short | None = None
-    in_seconds: Annotated[int, Field(ge=-(2**53), le=2**53)] | None = None
-    when: Short | None = None
-    timezone: Short | None = None  # of `when`; without it the agent's, then the user's
-    context_views: Annotated[Sequence[Short], Field(max_length=20)] = ()
-    priority: Literal["normal", "low"] = "normal"
-    on_miss: Literal["skip", "run_once", "run_catchup"] | None = None
+    context_views: Annotated[tuple[ViewName, ...], Strict(strict=False), Field(max_length=20)] = ()  # JSON has lists
 
 
 class NextRunShape(Shape):
@@ -37,8 +29,8 @@ class NextRunShape(Shape):
 
     id: str
     agent_id: str
-    scheduled_at: AwareDatetime
-    attempt_at: AwareDatetime  # later, while something holds it
+    scheduled_at: AwareDatetime = Field(validation_alias="nominal_at")
+    attempt_at: AwareDatetime  # later than scheduled_at while something holds it
     held_by: str | None
     instructions: str
     context_views: list[str]
@@ -56,7 +48,7 @@ class NextRunAnswer(Shape):
 
 
 class NextRunBooked(Shape):
-    """The next run, what became of the time that was asked for, and what the agent may still book today."""
+    """The next run, whether its time was moved, and how many runs the agent may still book today."""
 
     next_run: NextRunShape
     told: str
@@ -68,27 +60,17 @@ class NextRunBooked(Shape):
 
 @router.get("/agents/{agent_id}/next-run")
 async def get_next_run(caller: Reader, services: ServicesDep, agent_id: PathId) -> NextRunAnswer:
-    """Show the next run that waits for an agent."""
+    """Show the pending next run of an agent."""
     wake = await services.next_runs.pending(agent_id, caller.user.id)
-    return NextRunAnswer(next_run=None if wake is None else _to_body(wake))
+    return NextRunAnswer(next_run=None if wake is None else NextRunShape.model_validate(wake))
 
 
 @router.put("/agents/{agent_id}/next-run")
 async def book_next_run(caller: Planner, services: ServicesDep, agent_id: PathId, asked: NewNextRun) -> NextRunBooked:
-    """Book an agent's next run in place of the one that waits; only the present and the horizon bound a person."""
-    request = NextRunRequest(
-        instructions=asked.instructions,
-        scheduled_at=asked.scheduled_at,
-        in_seconds=asked.in_seconds,
-        when=asked.when,
-        timezone=asked.timezone,
-        context_views=tuple(asked.context_views),
-        priority=asked.priority,
-        on_miss=asked.on_miss,
-    )
-    booked = await services.next_runs.book(request, agent_id, caller.user.id)
+    """Book an agent's next run and replace the pending one. People are limited only by the agent's horizon."""
+    booked = await services.next_runs.book(asked.to_request(NextRunRequest), agent_id, caller.user.id)
     return NextRunBooked(
-        next_run=_to_body(booked.wake),
+        next_run=NextRunShape.model_validate(booked.wake),
         told=booked.told,
         clamped=booked.clamped.clamped,
         clamp_reasons=list(booked.clamped.reasons),
@@ -106,24 +88,5 @@ async def cancel_next_run(caller: Planner, services: ServicesDep, agent_id: Path
 
 @router.post("/agents/{agent_id}/next-run/run-now", status_code=202)
 async def run_next_run_now(caller: Planner, services: ServicesDep, agent_id: PathId) -> RunShape:
-    """Run the next run at once, paused or not; it is used up by it."""
+    """Run the next run now, even if it is paused; it is over then."""
     return RunShape.model_validate(await services.next_runs.run_now(agent_id, caller.user.id))
-
-
-def _to_body(wake: Wake) -> NextRunShape:
-    return NextRunShape(
-        id=wake.id,
-        agent_id=wake.agent_id,
-        scheduled_at=wake.nominal_at,
-        attempt_at=wake.attempt_at,
-        held_by=wake.held_by,
-        instructions=wake.instructions,
-        context_views=list(wake.context_views),
-        priority=wake.priority,
-        on_miss=wake.on_miss,
-        scheduled_by=wake.scheduled_by,
-        booked_by_run=wake.booked_by_run,
-        status=wake.status,
-        created_at=wake.created_at,
-        updated_at=wake.updated_at,
-    )

@@ -1,9 +1,10 @@
-"""Pauses, of one agent and of everything."""
+"""Routes for pauses of one agent, and of all agents."""
 
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, BeforeValidator, Field
 
 from wakeful.domain.bounds.pauses import PausePreset
 from wakeful.domain.types import FOREVER, Pause
@@ -16,7 +17,7 @@ router = APIRouter(route_class=DoorRoute, tags=["pauses"])
 
 
 class NewPause(RequestBody):
-    """A pause until an instant or as a preset says; without either, until someone resumes."""
+    """A pause until an instant or for a preset; without either, until it is resumed."""
 
     until: TimeField | None = None
     preset: PausePreset | None = None
@@ -24,13 +25,17 @@ class NewPause(RequestBody):
     stop: bool = False  # also stop running runs, chat included
 
 
+def _unless_forever(until: datetime) -> datetime | None:
+    return None if until >= FOREVER else until
+
+
 class PauseShape(Shape):
-    """A stretch of time in which wakes wait."""
+    """A period in which wakes wait."""
 
     id: str
-    agent_id: str | None  # null: everything
+    agent_id: str | None  # null: all agents
     started_at: AwareDatetime
-    until: AwareDatetime | None  # null: until someone resumes
+    until: Annotated[AwareDatetime | None, BeforeValidator(_unless_forever)]  # null: until it is resumed
     reason: str
 
 
@@ -39,14 +44,14 @@ class PauseAnswer(Shape):
 
 
 class AgentPauseAnswer(PauseAnswer):
-    """The agent's own pause, and the one of everything, which holds it too."""
+    """The agent's own pause, and the one of all agents, which holds it too."""
 
     everything: PauseShape | None
 
 
 @router.get("/agents/{agent_id}/pause")
 async def get_agent_pause(caller: Reader, services: ServicesDep, agent_id: PathId) -> AgentPauseAnswer:
-    """Show what pauses an agent."""
+    """Show the pauses of an agent."""
     active = await services.pauses.active(caller.user.id, agent_id)
     own = [pause for pause in active if pause.agent_id is not None]
     everything = [pause for pause in active if pause.agent_id is None]
@@ -55,31 +60,31 @@ async def get_agent_pause(caller: Reader, services: ServicesDep, agent_id: PathI
 
 @router.put("/agents/{agent_id}/pause")
 async def pause_agent(caller: Planner, services: ServicesDep, agent_id: PathId, asked: NewPause) -> PauseAnswer:
-    """Pause an agent in place of the pause before: its wakes wait. `stop` stops its live runs too."""
+    """Pause an agent and replace its earlier pause: its wakes wait. `stop` also stops its live runs."""
     return await _pause(caller, services, agent_id, asked)
 
 
 @router.delete("/agents/{agent_id}/pause")
 async def resume_agent(caller: Planner, services: ServicesDep, agent_id: PathId) -> Done:
-    """Resume an agent; false if it was not paused by itself."""
+    """Resume an agent; `ok` is false if it had no pause of its own."""
     return Done(ok=await services.pauses.resume(caller.user.id, agent_id))
 
 
 @router.get("/pause")
 async def get_pause(caller: Reader, services: ServicesDep) -> PauseAnswer:
-    """Show the pause of everything."""
+    """Show the pause of all agents."""
     return PauseAnswer(pause=_last_to_body(await services.pauses.active(caller.user.id, None)))
 
 
 @router.put("/pause")
 async def pause_everything(caller: Planner, services: ServicesDep, asked: NewPause) -> PauseAnswer:
-    """Pause every agent of the caller. `stop` stops their live runs too."""
+    """Pause all agents of the caller. `stop` also stops their live runs."""
     return await _pause(caller, services, None, asked)
 
 
 @router.delete("/pause")
 async def resume_everything(caller: Planner, services: ServicesDep) -> Done:
-    """Lift the pause of everything; agents that are paused by themselves stay so."""
+    """Resume all agents; those with a pause of their own stay paused."""
     return Done(ok=await services.pauses.resume(caller.user.id, None))
 
 
@@ -87,18 +92,8 @@ async def _pause(caller: Planner, services: ServicesDep, agent_id: str | None, a
     pause = await services.pauses.pause(
         caller.user.id, agent_id, asked.until, asked.reason, preset=asked.preset, stop=asked.stop
     )
-    return PauseAnswer(pause=_to_body(pause))
+    return PauseAnswer(pause=PauseShape.model_validate(pause))
 
 
 def _last_to_body(pauses: list[Pause]) -> PauseShape | None:
-    return _to_body(pauses[-1]) if pauses else None
-
-
-def _to_body(pause: Pause) -> PauseShape:
-    return PauseShape(
-        id=pause.id,
-        agent_id=pause.agent_id,
-        started_at=pause.started_at,
-        until=None if pause.until >= FOREVER else pause.until,
-        reason=pause.reason,
-    )
+    return PauseShape.model_validate(pauses[-1]) if pauses else None

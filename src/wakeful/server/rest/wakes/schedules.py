@@ -1,39 +1,30 @@
-"""The schedules of a session: one-time messages, and fresh sessions to come."""
+"""Routes for schedules of a session: one-time messages, and new sessions."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
-from wakeful.domain.doors.schedule import Schedule, ScheduleKind, ScheduleRequest, ScheduleStatus, wake_id_of
+from wakeful.domain.doors.schedule import Schedule, ScheduleRequest, ScheduleStatus, wake_id_of
 from wakeful.domain.errors import Invalid
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
-from wakeful.server.rest.shapes import Done, PathId, RequestBody, Shape, Sparse, Text
+from wakeful.server.rest.shapes import Done, PathId, Shape, Sparse, body_of, shape_of
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["schedules"])
 
 Fields = Annotated[
-    str | None, Query(max_length=1_000, description="Only these, with commas between them; without: all.")
+    str | None, Query(max_length=1_000, description="Only these fields, separated by commas; without it, all.")
 ]
 
 
-class NewSchedule(RequestBody):
+class NewSchedule(body_of(ScheduleRequest)):
     """A schedule to book: exactly one of `delay_ms`, `at` and `when`; `session_config` with kind session only."""
 
-    kind: ScheduleKind
-    message: Text
-    delay_ms: Annotated[int, Field(ge=-(2**62), le=2**62)] | None = None
-    at: Annotated[Text, Field(max_length=200)] | None = None
-    when: Annotated[Text, Field(max_length=200)] | None = None  # in words
-    timezone: Annotated[Text, Field(max_length=200)] | None = None  # of `when`; else the agent's, then the user's
-    label: Text = ""
     session_config: dict[str, Any] | None = None
-    ephemeral: bool = False
 
 
 class ErrorShape(Shape):
@@ -46,46 +37,24 @@ class ErrorShape(Shape):
     data: dict[str, str]
 
 
-class ScheduleShape(Shape):
+class ScheduleShape(shape_of(Schedule)):
     """Public attributes of a schedule, live or ended."""
 
-    id: str
-    kind: ScheduleKind
-    status: ScheduleStatus
-    label: str
-    fire_at: AwareDatetime
-    origin_session_id: str | None
-    created_session_id: str | None
-    delivery_phase: str | None
     error_summary: ErrorShape | None
-    session_config_summary: dict[str, Any] | None
-    run_status: str | None
-    created_at: AwareDatetime
 
 
 class ScheduleBooked(Sparse):
-    """The schedule, when it will be, and a warning if some of its configuration does nothing yet."""
+    """The schedule, its time as text, and a warning if some of its configuration has no effect."""
 
     schedule: ScheduleShape
     told: str
     warning: str | None = None
 
 
-class ChosenFields(Shape):
+class ChosenFields(shape_of(Schedule, is_partial=True)):
     """A schedule with the fields that were asked for."""
 
-    id: str | None = None
-    kind: ScheduleKind | None = None
-    status: ScheduleStatus | None = None
-    label: str | None = None
-    fire_at: AwareDatetime | None = None
-    origin_session_id: str | None = None
-    created_session_id: str | None = None
-    delivery_phase: str | None = None
     error_summary: ErrorShape | None = None
-    session_config_summary: dict[str, Any] | None = None
-    run_status: str | None = None
-    created_at: AwareDatetime | None = None
 
 
 class ChosenSchedules(Shape):
@@ -116,29 +85,17 @@ async def list_schedules(
     found = await services.schedules.listed(
         session_id, caller.user.id, status=status, before=read_page(page), most=most
     )
-    last = found[-1] if found else None
-    following = next_page(found, most, last and last.created_at, last and wake_id_of(last.id))
-    told = ChosenSchedules(schedules=[_choose(schedule, chosen) for schedule in found])
-    return told if following is None else told.model_copy(update={"next": following})
+    following = next_page(found, most, lambda schedule: (schedule.created_at, wake_id_of(schedule.id)))
+    shown = ChosenSchedules(schedules=[_choose(schedule, chosen) for schedule in found])
+    return shown if following is None else shown.model_copy(update={"next": following})
 
 
 @router.post("/sessions/{session_id}/schedules", status_code=201)
 async def book_schedule(
     caller: Planner, services: ServicesDep, session_id: PathId, asked: NewSchedule
 ) -> ScheduleBooked:
-    """Book a message into a session, or a fresh session, once and at most a day ahead."""
-    request = ScheduleRequest(
-        kind=asked.kind,
-        message=asked.message,
-        delay_ms=asked.delay_ms,
-        at=asked.at,
-        when=asked.when,
-        timezone=asked.timezone,
-        label=asked.label,
-        session_config=asked.session_config,
-        ephemeral=asked.ephemeral,
-    )
-    booked = await services.schedules.book(request, session_id, caller.user.id)
+    """Book a message to a session, or a new session, once and at most a day ahead."""
+    booked = await services.schedules.book(asked.to_request(ScheduleRequest), session_id, caller.user.id)
     shape = ScheduleShape.model_validate(booked.schedule)
     return ScheduleBooked(schedule=shape, told=booked.told, warning=booked.warning)
 
@@ -147,14 +104,14 @@ async def book_schedule(
 async def get_schedule(
     caller: Reader, services: ServicesDep, schedule_id: PathId, fields: Fields = None
 ) -> ChosenFields:
-    """Show a schedule, live or ended; its id with `sch-` or without."""
+    """Show a schedule, live or ended; the id may omit `sch-`."""
     chosen = _read_fields(fields)
     return _choose(await services.schedules.get(schedule_id, caller.user.id), chosen)
 
 
 @router.delete("/schedules/{schedule_id}")
 async def cancel_schedule(caller: Planner, services: ServicesDep, schedule_id: PathId) -> Done:
-    """Cancel a schedule that is pending or queued; it stays as cancelled."""
+    """Cancel a pending or queued schedule; it is kept as cancelled."""
     await services.schedules.cancel(schedule_id, caller.user.id)
     return Done()
 
@@ -170,5 +127,4 @@ def _read_fields(text: str | None) -> Sequence[str]:
 
 
 def _choose(schedule: Schedule, fields: Sequence[str]) -> ChosenFields:
-    told = asdict(schedule)
-    return ChosenFields(**{name: told[name] for name in fields})
+    return ChosenFields.model_validate({name: getattr(schedule, name) for name in fields})
