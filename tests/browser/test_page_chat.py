@@ -248,7 +248,7 @@ async def test_stop_ends_it_and_continue_goes_on(server, come):
         tap.say("Half a sen")
         await expect(page.locator(".answer")).to_have_text("Half a sen")
         await page.get_by_role("button", name="Stop").click()
-        await expect(page.locator(".ending")).to_contain_text("You stopped this.")
+        await expect(page.locator(".ending")).to_contain_text("This run was stopped.")
         await expect(page.locator(".answer")).to_have_text("Half a sen")
         server.provider.then(say("Going on."))
         await page.get_by_role("button", name="Continue").click()

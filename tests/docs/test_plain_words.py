@@ -76,7 +76,6 @@ ROOMS = {
     "src/wakeful/clock.py": 3,
     "src/wakeful/config.py": 8,
     "src/wakeful/hub.py": 4,
-    "web/src": 66,
 }
 
 

@@ -26,7 +26,7 @@ export function StartView() {
     <div className="start">
       <PageHeader title="New session" />
       <div className="start-body">
-        <div className="start-words">
+        <div className="start-intro">
           <h2>What should {agent?.name ?? "the agent"} do?</h2>
           <p className="muted">Now, or later: it can set its own alarm, and you can watch it wake.</p>
         </div>

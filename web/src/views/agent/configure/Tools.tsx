@@ -1,3 +1,4 @@
+import { Form } from "../../../components/Form";
 import { useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import * as queries from "../../../api/queries";
@@ -150,13 +151,7 @@ function AskFirst({ agent, save }: PartProps) {
           ))}
         </ul>
       )}
-      <form
-        className="row wrap"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void add();
-        }}
-      >
+      <Form className="row wrap" onSubmit={() => void add()}>
         <input
           value={name}
           list={`${id}-tools`}
@@ -174,7 +169,7 @@ function AskFirst({ agent, save }: PartProps) {
           ))}
         </datalist>
         <button type="submit">Add</button>
-      </form>
+      </Form>
       <Problem text={problem} />
     </div>
   );
