@@ -295,6 +295,8 @@ async def test_a_new_session_can_be_begun_with_another_agent(server, agent, come
         await page.get_by_role("button", name="New session with…").click()
         await page.get_by_role("menuitem", name="Other one").click()
         await expect(page.get_by_role("heading", name="What should Other one do?")).to_be_visible()
+        await expect(page.get_by_text("so it cannot set its own alarm")).to_be_visible()
+        await expect(page.get_by_role("list", name="Examples")).to_have_text("What can you do?")  # it has no tools yet
         await send(page, "Hello")
         await expect(page.locator(".answer")).to_have_text("You said: Hello")
         session = await server.call("GET", f"/sessions/{page.url.rpartition('/')[2]}")

@@ -209,14 +209,17 @@ interface NextTimesProps {
 function NextTimes({ preview, zone, isOnce, horizon }: NextTimesProps) {
   const now = useNow(15);
   const latest = horizon === null ? Infinity : now + horizon * 1000;
+  const times = preview.data?.times.slice(0, isOnce ? 1 : 5);
   return (
     <div className="next-times" aria-live="polite">
-      <h3>{isOnce ? "It will run" : "The next five times"}</h3>
+      <h3>{isOnce ? "It will run" : "The next times"}</h3>
       {preview.isError ? (
         <ErrorText error={preview.error} />
+      ) : times?.length === 0 ? (
+        <p className="muted">Not before you resume: the agent is paused.</p>
       ) : (
         <ol>
-          {(preview.data?.times ?? []).slice(0, isOnce ? 1 : 5).map((time) => {
+          {times?.map((time) => {
             const isBeyond = Date.parse(time.at) > latest;
             const at = isBeyond ? new Date(latest) : new Date(time.at);
             return (

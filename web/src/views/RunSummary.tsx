@@ -52,7 +52,7 @@ function RunFacts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
       {run.trigger === "wake" && (
         <Fact name="Planned for">
           <Time at={run.nominal_at} zone={zone} />
-          {run.covers > 1 && ` and ${run.covers - 1} more times`}
+          {run.covers > 1 && ` and ${count(run.covers - 1, "more time")}`}
         </Fact>
       )}
       {run.started_at && (
