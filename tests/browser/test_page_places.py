@@ -296,7 +296,8 @@ async def test_a_new_session_can_be_begun_with_another_agent(server, agent, come
         await page.get_by_role("menuitem", name="Other one").click()
         await expect(page.get_by_role("heading", name="What should Other one do?")).to_be_visible()
         await expect(page.get_by_text("so it cannot set its own alarm")).to_be_visible()
-        await expect(page.get_by_role("list", name="Examples")).to_have_text("What can you do?")  # it has no tools yet
+        await expect(page.get_by_role("button", name="What can you do?")).to_be_visible()
+        await expect(page.get_by_role("button", name="In 10 seconds check notes.txt")).to_have_count(0)
         await send(page, "Hello")
         await expect(page.locator(".answer")).to_have_text("You said: Hello")
         session = await server.call("GET", f"/sessions/{page.url.rpartition('/')[2]}")
