@@ -1,4 +1,4 @@
-/** The page secret: the part of the login in local storage, which belongs to host and port; a cookie is sent to every port. */
+/** The page secret: the part of a login in local storage, which belongs to host and port; a cookie to the host alone. */
 
 const KEY = "wakeful-page-secret"; // the login page writes it: src/wakeful/server/login.py
 const HEADER = "X-Wakeful-Page";

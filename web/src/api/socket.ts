@@ -45,7 +45,7 @@ export class LiveSocket<F extends Numbered> {
     this.socket?.close();
   }
 
-  /** Get a ticket, because a browser cannot send a header with a socket; if it is refused (401), the page says how to log in. */
+  /** Get a ticket, because a browser cannot send a header with a socket; a 401 shows how to log in. */
   private connect(): void {
     if (this.isConnecting) return;
     this.isConnecting = true;

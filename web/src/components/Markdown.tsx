@@ -59,7 +59,7 @@ const Block = memo(
   function Block({ token }: { raw: string; token: Token }) {
     return <>{block(token)}</>;
   },
-  (before, after) => before.raw === after.raw && before.token.type === after.token.type, // a list that becomes loose has other items
+  (before, after) => before.raw === after.raw && before.token.type === after.token.type,
 );
 
 function block(token: Token): ReactNode {

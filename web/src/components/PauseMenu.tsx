@@ -18,7 +18,7 @@ function pause(agentId: string | null, body: NewPause) {
     : call("PUT /agents/{agent_id}/pause", { path: { agent_id: agentId }, body });
 }
 
-export function resume(agentId: string | null) {
+function resume(agentId: string | null) {
   return agentId === null
     ? call("DELETE /pause")
     : call("DELETE /agents/{agent_id}/pause", { path: { agent_id: agentId } });

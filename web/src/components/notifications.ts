@@ -33,7 +33,7 @@ export async function showNotification(notice: Notice): Promise<void> {
   };
 }
 
-/** Return whether a wake is muted; the server is asked, because a wake that has fired is not in the list of pending ones. */
+/** Ask the server whether a wake is muted: one that has fired is not in the list of pending wakes. */
 async function isMuted(wakeId: string | null | undefined): Promise<boolean> {
   if (!wakeId) return false;
   const found = await queryClient.fetchQuery({ ...wake(wakeId), staleTime: 0 }).catch(() => null);

@@ -18,7 +18,7 @@ const CHANGES = [["notifications"], ["runs"], ["wakes"], ["sessions"]];
 
 export function InboxEntry({ entry }: { entry: NotificationShape }) {
   const agent = useQuery(queries.agents).data?.find((each) => each.id === entry.agent_id);
-  const wake = useQuery(queries.wakes).data?.find((each) => each.id === entry.wake_id); // undefined: it is no longer pending
+  const wake = useQuery(queries.wakes).data?.find((each) => each.id === entry.wake_id); // undefined: not pending
   const [isScheduling, setScheduling] = useState(false);
   const read = queries.useQuickAct(
     () => call("POST /notifications/{notification_id}/read", { path: { notification_id: entry.id } }),

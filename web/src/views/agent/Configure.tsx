@@ -28,7 +28,7 @@ export function Configure({ agent }: { agent: AgentShape }) {
   useEffect(() => {
     const show = () => location.hash && document.getElementById(location.hash.slice(1))?.scrollIntoView();
     show();
-    window.addEventListener("pushState", show); // the router's event: the mode chip links to this page from this page too
+    window.addEventListener("pushState", show); // sent by the router: links on this page lead to its sections
     window.addEventListener("hashchange", show);
     return () => {
       window.removeEventListener("pushState", show);

@@ -91,7 +91,7 @@ export function useEarlierTurns(
   useLayoutEffect(() => {
     const element = box.current;
     if (!element || count === FIRST_SHOWN || follows.current) return;
-    element.scrollTop += element.scrollHeight - height.current; // keep the visible part in place when turns are added above
+    element.scrollTop += element.scrollHeight - height.current; // keep the visible part in place
   }, [box, count, follows, height]);
 
   return count;

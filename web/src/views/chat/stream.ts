@@ -59,7 +59,7 @@ export class SessionStream {
     this.socket.close();
   }
 
-  /** Render all changes of an animation frame together, and at most in every second frame: tokens arrive faster than that. */
+  /** Render changes together, at most in every second animation frame: text arrives faster than that. */
   private change(changed: Partial<StreamState>): void {
     this.state = { ...this.state, ...changed };
     if (document.visibilityState === "hidden")
@@ -117,7 +117,7 @@ export class SessionStream {
 
   private begin(runId: string): void {
     const { live, settling } = this.state;
-    const cutOff = live?.runId === runId ? live.items : null; // by a crash: its frames since the last saved step are void
+    const cutOff = live?.runId === runId ? live.items : null; // by a crash: frames since its last saved step are void
     // A continued run starts with the items it had before, from the stream if they are still there.
     const before = settling.findLast((run) => run.runId === runId)?.items;
     const known = queryClient.getQueryData(sessionQuery(this.sessionId).queryKey);
@@ -132,7 +132,7 @@ export class SessionStream {
     });
   }
 
-  /** Reload until the run's message is in the transcript: another client may have sent it, and a wake saves its own at the start. */
+  /** Reload until the run's message is saved: a wake does that at its start, and another client may have sent it. */
   private async loadOpening(runId: string): Promise<SessionDetail> {
     for (let pause = 150; ; pause *= 2) {
       const saved = await this.load();

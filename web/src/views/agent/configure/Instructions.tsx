@@ -1,4 +1,4 @@
-/** AGENTS.md and the skills of an agent. A file that a program changed is left out of prompts until someone accepts it. */
+/** AGENTS.md and skills. A file that a program changed is not used in prompts until someone accepts it. */
 
 import { ErrorText } from "../../../components/ErrorText";
 import { useQuery } from "@tanstack/react-query";

@@ -1,4 +1,4 @@
-/** Autosave: each setting is saved at once. An error is shown at its setting; leaving with unsaved text must be confirmed. */
+/** Autosave: an error is shown at its setting, and leaving with unsaved text must be confirmed. */
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
@@ -15,7 +15,7 @@ export interface PartProps {
   save: Save;
 }
 
-/** Run the requests about an agent one after the other, so that a test of the model uses the settings saved before it. */
+/** Send an agent's requests one after the other, so that a test of its model uses the settings saved before. */
 export const inOrder = (agentId: string) => ({ id: `agent ${agentId}` });
 
 /** Save changes of an agent; each is shown before the server has answered. */
@@ -26,7 +26,8 @@ export function useSave(agentId: string) {
     mutationFn: (body: AgentChange) => call("PATCH /agents/{agent_id}", { path: { agent_id: agentId }, body }),
     mutationKey: ["agent", agentId],
     onMutate: async (change) => {
-      await client.cancelQueries({ queryKey: queries.agents.queryKey }); // a response to an earlier request would undo the change on the screen
+      // The response to an earlier request would undo the change on the screen.
+      await client.cancelQueries({ queryKey: queries.agents.queryKey });
       client.setQueryData(queries.agents.queryKey, (before) =>
         before?.map((each) => (each.id === agentId ? withChange(each, change) : each)),
       );

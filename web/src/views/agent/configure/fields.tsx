@@ -46,7 +46,7 @@ export function Field({ label, value, onSave, type = "text", rows, placeholder, 
   };
   useEffect(
     () => () => {
-      // The browser's Back button leaves the page without a blur event, so the text is saved here unless it was refused.
+      // The Back button causes no blur event, so the text is saved here unless it was refused.
       const { text, value, onSave, problem } = latest.current;
       if (unsaved.written.delete(id) && text !== null && text !== value && problem === null) void onSave(text);
     },

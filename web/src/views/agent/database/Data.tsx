@@ -1,4 +1,4 @@
-/** Rows of a table: filter, sort, open, edit, add, delete, restore. Table, filter, order and page are in the address. */
+/** The rows of a table. Table, filter, order and page are in the address. */
 
 import { Form } from "../../../components/Form";
 import { ErrorText } from "../../../components/ErrorText";

@@ -27,7 +27,7 @@ export function ImportDialog({ agent, table, onDone, onClose }: Props) {
       const body: NewImport = { table: name, format: formatOf(file.name), text: await file.text(), source: file.name };
       return call("POST /agents/{agent_id}/db/import", { path: { agent_id: agent.id }, body });
     },
-    (done) => table === undefined && onDone(done.table), // into an empty database: its rows are shown instead of a report
+    (done) => table === undefined && onDone(done.table), // the first import: show its rows
   );
   const choose = (chosen: File | null) => {
     setFile(chosen);
