@@ -1,11 +1,11 @@
-"""What a page can try with a server: the same few lines of JavaScript from every page, whose site ever it is."""
+"""JavaScript with which a page of any site tries to reach a server."""
 
 from wakeful.server.gate import PAGE_HEADER
 from wakeful.server.login import STORAGE_KEY
 
-# Each takes what it needs as one object and says what came of it. `base` is the server's address as the page sees it.
+# Each takes its arguments as one object and returns the result. `base` is the server's address as the page sees it.
 
-# The page's secret is in the storage of its own origin; from elsewhere there is none to read.
+# The page secret is in the storage of its own origin; other origins cannot read it.
 _SECRET = f"""
   let secret = null;
   try {{ secret = localStorage.getItem('{STORAGE_KEY}'); }} catch {{ /* a sandboxed frame has no storage */ }}
@@ -53,7 +53,7 @@ SOCKET = (
 }"""
 )
 
-# Resolves with what became of a resource that a page loads without asking anyone: a script, a picture.
+# Resolves with the outcome of loading a subresource: a script, an image.
 LOAD = """({base, path, tag}) => new Promise(resolve => {
   const element = document.createElement(tag);
   element.onload = () => resolve('loaded');
@@ -62,7 +62,7 @@ LOAD = """({base, path, tag}) => new Promise(resolve => {
   document.documentElement.append(element);
 })"""
 
-# Leaves the page: what comes of it is seen from outside.
+# Submits a form, which leaves the page, so the test looks at the result from outside.
 SUBMIT = """({base, path, fields, encoding}) => {
   const form = document.createElement('form');
   form.method = 'post';

@@ -1,4 +1,4 @@
-"""The chat, as a person uses it, with a model whose every word the test lets out."""
+"""The chat, with a model whose every token the test controls."""
 
 import asyncio
 import json
@@ -449,7 +449,7 @@ async def test_plans_subagents_and_approvals_are_cards(server, come):
         word = page.get_by_role("group", name="Approve this?")
         await expect(word).to_be_visible()
         await expect(planning).to_have_count(0)
-        await page.reload()  # who comes back is asked as well
+        await page.reload()  # the question is still there after a reload
         await word.get_by_label("Reason").fill("Only this once")
         await word.get_by_role("button", name="Approve").click()
         await expect(word).to_have_count(0)
@@ -457,7 +457,7 @@ async def test_plans_subagents_and_approvals_are_cards(server, come):
         ending.end()
         await expect(page.locator(".answer").last).to_have_text("All done.")
         await expect(page.locator(".footnote")).to_be_visible()
-        for _ in range(2):  # as it was told, and as it was saved
+        for _ in range(2):  # as it was streamed, and as it was saved
             await expect(page.get_by_label("Plan").locator("li")).to_have_text(["Look", "Tell"])
             card = page.get_by_label("Tool spawn_agent")
             await expect(card).to_contain_text("Found gold.")

@@ -1,4 +1,4 @@
-"""Someone watches a run, and the server is killed under it."""
+"""The page during a run whose server is killed and started again."""
 
 import os
 

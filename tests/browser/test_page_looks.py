@@ -1,4 +1,4 @@
-"""Every page in light, in the dark and on a phone: it has its picture taken, fits, and axe finds nothing serious.
+"""Every page in light, in dark and on a phone: a screenshot is taken, nothing is too wide, axe finds nothing serious.
 
 The pictures go to WAKEFUL_TEST_SHOTS if it is set, for people to look at.
 """

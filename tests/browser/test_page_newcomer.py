@@ -1,4 +1,4 @@
-"""What a newcomer who only ran `make serve` does in the first minutes, on the demo model."""
+"""The first minutes of a newcomer who only ran `make serve`, on the demo model."""
 
 import re
 

@@ -7,12 +7,12 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.visits import go, logged_in, send
+from browser.visits import add_notice, go, logged_in, send
 from live_server import TOKEN, Patient, eventually, running_server
 from openai_server import improvise
 from wakeful.clock import ManualClock
 from wakeful.domain.ids import new_id
-from wakeful.domain.types import Notice, Session
+from wakeful.domain.types import Session
 from wakeful.service.people.accounts import Accounts
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -80,7 +80,7 @@ async def test_a_person_books_skips_changes_and_cancels_a_recall(server, agent, 
         rules = dialog.get_by_label("Repeat").get_by_role("option")
         await expect(rules).to_have_text(["Every…", "Cron rule"])  # it cannot become one that fires once
         await dialog.get_by_label("When").fill("nonsense")
-        await expect(dialog.locator(".next-times")).to_contain_text("nonsense")  # refused, with the way to write it
+        await expect(dialog.locator(".next-times")).to_contain_text("nonsense")  # refused, with the accepted forms
         await dialog.get_by_label("When").fill("in 30 minutes")
         await expect(dialog.locator(".next-times li").first).to_contain_text(re.compile("in (29|30) min"))
         await dialog.get_by_role("button", name="Save").click()
@@ -194,7 +194,7 @@ async def test_a_click_that_fails_says_so_above_the_page(server, agent, come):
         await notice.get_by_role("button", name="Dismiss").click()
         await expect(notice).to_have_count(0)
         await page.context.set_offline(False)
-        # The machine is in a tunnel; its own server is as near as ever.
+        # The machine has no network, but its own server needs none.
         await page.evaluate("window.dispatchEvent(new Event('offline'))")
         await pause.click()
         await page.get_by_role("menuitem", name="1 hour").click()
@@ -414,27 +414,10 @@ async def _ran(server, session):
 
 async def test_the_inbox_counts_what_is_unread_and_leads_to_what_is_meant(server, agent, come):
     session = await server.session("What it is about")
-    now = server.node.clock.now()
-    [user] = (await server.call("GET", "/users"))["users"]
-
-    async def tell(title):
-        notice = Notice(
-            id=f"n-{title}",
-            user_id=user["id"],
-            code="notify",
-            once_key=title,
-            title=title,
-            body="Body",
-            created_at=now,
-            agent_id=agent,
-            session_id=session,
-        )
-        await server.node.store.write(lambda tx: tx.notices.add(notice))
-
     async with come("/ui/agenda") as page:
         await expect(page.get_by_role("link", name="Inbox")).to_be_visible()
-        await tell("First")
-        await tell("Second")
+        await add_notice(server, agent, "First", session_id=session)
+        await add_notice(server, agent, "Second", session_id=session)
         await expect(page.get_by_role("link", name="Inbox 2 unread")).to_be_visible()
         await page.get_by_role("link", name="Inbox").click()
         await page.get_by_role("link", name="First").click()

@@ -1,4 +1,4 @@
-"""What others wrote stays text; nothing comes from elsewhere; keys are enough, and nothing need move."""
+"""Text of others never becomes HTML; nothing is loaded from elsewhere; keyboard and reduced motion."""
 
 import json
 
