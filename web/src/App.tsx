@@ -1,11 +1,11 @@
 import { QueryClientProvider, useQuery } from "@tanstack/react-query";
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useState } from "react";
 import { Link, Redirect, Route, Switch, useLocation } from "wouter";
-import { onSignedOut, type ApiError } from "./api/client";
+import { type ApiError, onSignedOut } from "./api/client";
 import type { Notification as Notice } from "./api/frames.generated";
 import { useLinkState, useNews } from "./api/news";
-import * as queries from "./api/queries";
 import { clearPageError, usePageError } from "./api/pageError";
+import * as queries from "./api/queries";
 import { Icon } from "./components/Icon";
 import { showNotification } from "./components/notifications";
 import { Failure, Loading } from "./components/Page";

@@ -9,7 +9,7 @@ import {
   useMutation,
   useQueryClient,
 } from "@tanstack/react-query";
-import { call, ApiError } from "./client";
+import { ApiError, call } from "./client";
 import { clearPageError, showPageError } from "./pageError";
 
 // Not with a timer: the saved answer must be rendered before the stream drops its copy, or it would flicker.

@@ -1,5 +1,5 @@
-import { ErrorText } from "./ErrorText";
 import { type ReactNode, useEffect, useId, useRef } from "react";
+import { ErrorText } from "./ErrorText";
 import { Icon } from "./Icon";
 import "./Dialog.css";
 

@@ -1,11 +1,11 @@
-import { Form } from "./Form";
-import { ErrorText } from "./ErrorText";
 import { useState } from "react";
 import { call } from "../api/client";
 import { useAct, useQuickAct } from "../api/queries";
 import type { NewPause, PauseShape } from "../api/rest.generated";
 import { MAX_LENGTH } from "../api/server.generated";
 import { Dialog } from "./Dialog";
+import { ErrorText } from "./ErrorText";
+import { Form } from "./Form";
 import { Menu, MenuItem, MenuLabel } from "./Menu";
 import { Time } from "./times";
 import "./PauseMenu.css";
@@ -46,12 +46,7 @@ export function PauseMenu({ agentId, text = "Pause" }: { agentId: string | null;
         <MenuItem onSelect={() => quick.mutate({ preset: "indefinitely" })}>Indefinitely</MenuItem>
       </Menu>
       {isCustom && (
-        <CustomPause
-          agentId={agentId}
-          error={act.error}
-          onPause={act.mutate}
-          onClose={() => setCustom(false)}
-        />
+        <CustomPause agentId={agentId} error={act.error} onPause={act.mutate} onClose={() => setCustom(false)} />
       )}
     </>
   );

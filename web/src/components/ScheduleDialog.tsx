@@ -1,13 +1,13 @@
 /** Schedule a run, or edit a scheduled one; its next five times are shown before it is saved. */
 
-import { Form } from "./Form";
-import { ErrorText } from "./ErrorText";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { call } from "../api/client";
 import * as queries from "../api/queries";
 import type { AgentShape, WakeShape } from "../api/rest.generated";
 import { Dialog } from "./Dialog";
+import { ErrorText } from "./ErrorText";
+import { Form } from "./Form";
 import { reasonText } from "./labels";
 import { absolute, inZone, relative, useNow } from "./times";
 import { useDebounced } from "./useDebounced";

@@ -1,12 +1,12 @@
 /** The next scheduled run: of a session, or (without one) the agent's own next run. */
 
-import { ErrorText } from "./ErrorText";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import { call } from "../api/client";
 import * as queries from "../api/queries";
 import type { AgentShape, PauseShape, WakeShape } from "../api/rest.generated";
+import { ErrorText } from "./ErrorText";
 import { Icon } from "./Icon";
 import { byWhom, count, kindText, MODES, reasonText } from "./labels";
 import { MuteButton } from "./MuteButton";

@@ -1,12 +1,12 @@
 /** One notification and its actions. */
 
-import { ErrorText } from "../components/ErrorText";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import { call } from "../api/client";
 import * as queries from "../api/queries";
 import type { ActionShape, NotificationShape } from "../api/rest.generated";
+import { ErrorText } from "../components/ErrorText";
 import { Icon } from "../components/Icon";
 import { MuteButton } from "../components/MuteButton";
 import { addressOf } from "../components/notifications";

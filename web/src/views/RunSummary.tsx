@@ -1,12 +1,12 @@
 /** The facts of a run, and actions on it. */
 
-import { ErrorText } from "../components/ErrorText";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { call } from "../api/client";
 import * as queries from "../api/queries";
 import type { RunDetail } from "../api/rest.generated";
 import { StatusBadge } from "../components/Badge";
+import { ErrorText } from "../components/ErrorText";
 import { Fact, Facts } from "../components/Facts";
 import { Icon } from "../components/Icon";
 import { byWhom, count, kindText, reasonOf, reasonText } from "../components/labels";

@@ -1,11 +1,11 @@
 /** An agent's runs on the left, the selected one on the right. */
 
-import { ErrorText } from "../../components/ErrorText";
 import { useQuery } from "@tanstack/react-query";
 import { useLocation, useSearchParams } from "wouter";
 import * as queries from "../../api/queries";
 import type { AgentShape, RunShape } from "../../api/rest.generated";
 import { StatusBadge } from "../../components/Badge";
+import { ErrorText } from "../../components/ErrorText";
 import { kindText, reasonOf } from "../../components/labels";
 import { Empty, Loading } from "../../components/Page";
 import { Time } from "../../components/times";

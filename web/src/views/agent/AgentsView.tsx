@@ -1,5 +1,3 @@
-import { Form } from "../../components/Form";
-import { ErrorText } from "../../components/ErrorText";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
@@ -8,6 +6,8 @@ import * as queries from "../../api/queries";
 import type { AgentShape } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
 import { Dialog } from "../../components/Dialog";
+import { ErrorText } from "../../components/ErrorText";
+import { Form } from "../../components/Form";
 import { Icon } from "../../components/Icon";
 import { MODES } from "../../components/labels";
 import { Empty, Failure, Loading, PageHeader } from "../../components/Page";

@@ -2,9 +2,9 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { call, explain, ApiError } from "../../api/client";
-import * as queries from "../../api/queries";
+import { ApiError, call, explain } from "../../api/client";
 import { showPageError } from "../../api/pageError";
+import * as queries from "../../api/queries";
 import type { SessionDetail } from "../../api/rest.generated";
 import { Failure, Loading, PageHeader } from "../../components/Page";
 import { WakeBanner } from "../../components/WakeBanner";

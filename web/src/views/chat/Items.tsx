@@ -1,11 +1,11 @@
 /** The parts of an answer. */
 
-import { ErrorText } from "../../components/ErrorText";
 import { createContext, memo, useContext, useEffect, useState } from "react";
 import { call } from "../../api/client";
 import { useAct } from "../../api/queries";
 import { MAX_LENGTH } from "../../api/server.generated";
 import { CopyButton } from "../../components/CodeBlock";
+import { ErrorText } from "../../components/ErrorText";
 import { Icon } from "../../components/Icon";
 import { Markdown } from "../../components/Markdown";
 import { duration, took, useNow } from "../../components/times";

@@ -1,5 +1,3 @@
-import { Form } from "../../components/Form";
-import { ErrorText } from "../../components/ErrorText";
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import { call } from "../../api/client";
@@ -8,6 +6,8 @@ import type { AgentShape, SessionDetail } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
 import { download } from "../../api/tickets";
 import { Confirm, Dialog } from "../../components/Dialog";
+import { ErrorText } from "../../components/ErrorText";
+import { Form } from "../../components/Form";
 import { Icon } from "../../components/Icon";
 import { Menu, MenuItem } from "../../components/Menu";
 

@@ -1,11 +1,11 @@
 /** One message and the answer to it. */
 
-import { ErrorText } from "../../components/ErrorText";
 import { memo } from "react";
 import { Link } from "wouter";
 import { call } from "../../api/client";
 import { useAct } from "../../api/queries";
 import type { MessageShape, RunShape } from "../../api/rest.generated";
+import { ErrorText } from "../../components/ErrorText";
 import { Icon } from "../../components/Icon";
 import { reasonText } from "../../components/labels";
 import { Markdown } from "../../components/Markdown";
@@ -163,12 +163,7 @@ function Continue({ runId }: { runId: string }) {
   const go = useAct(() => call("POST /runs/{run_id}/continue", { path: { run_id: runId } }), [["runs"]]);
   return (
     <>
-      <button
-        type="button"
-        className="small"
-        disabled={go.isPending}
-        onClick={() => go.mutate(undefined)}
-      >
+      <button type="button" className="small" disabled={go.isPending} onClick={() => go.mutate(undefined)}>
         <Icon name="play" size={14} />
         Continue
       </button>

@@ -1,7 +1,5 @@
 /** Notification channels. An address is a secret: it is saved and never shown again. */
 
-import { Form } from "../../components/Form";
-import { ErrorText } from "../../components/ErrorText";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { call, explain } from "../../api/client";
@@ -9,6 +7,8 @@ import * as queries from "../../api/queries";
 import type { ChannelShape } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
 import { Confirm } from "../../components/Dialog";
+import { ErrorText } from "../../components/ErrorText";
+import { Form } from "../../components/Form";
 import { SettingsSection } from "../../components/SettingsSection";
 import { Time } from "../../components/times";
 

@@ -1,4 +1,4 @@
-import { explain, ApiError } from "../../api/client";
+import { ApiError, explain } from "../../api/client";
 import { LoginHelp } from "../../components/LoginHelp";
 
 /** An error; for a login that is too old, also how to log in again. */

@@ -1,6 +1,6 @@
-import { ErrorText } from "../../components/ErrorText";
 import { useQuery } from "@tanstack/react-query";
 import * as queries from "../../api/queries";
+import { ErrorText } from "../../components/ErrorText";
 import { Fact, Facts } from "../../components/Facts";
 import { SettingsSection } from "../../components/SettingsSection";
 

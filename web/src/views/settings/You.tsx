@@ -1,10 +1,10 @@
-import { Form } from "../../components/Form";
-import { ErrorText } from "../../components/ErrorText";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import { MAX_LENGTH } from "../../api/server.generated";
+import { ErrorText } from "../../components/ErrorText";
+import { Form } from "../../components/Form";
 import { SettingsSection } from "../../components/SettingsSection";
 import { BROWSER_ZONE, ZoneNames } from "../../components/zone";
 

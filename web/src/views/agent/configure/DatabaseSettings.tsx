@@ -1,11 +1,11 @@
-import { Form } from "../../../components/Form";
-import { ErrorText } from "../../../components/ErrorText";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { call } from "../../../api/client";
 import { database, useWrite } from "../../../api/database";
 import type { AgentShape } from "../../../api/rest.generated";
 import { Confirm, Dialog } from "../../../components/Dialog";
+import { ErrorText } from "../../../components/ErrorText";
+import { Form } from "../../../components/Form";
 import { SettingsSection } from "../../../components/SettingsSection";
 
 /** Rotates the key of an agent's database, or erases it. */
@@ -44,14 +44,7 @@ export function DatabaseSettings({ agent }: { agent: AgentShape }) {
           onClose={close}
         />
       )}
-      {asking === "erase" && (
-        <Erase
-          name={agent.name}
-          error={erase.error}
-          onErase={erase.mutate}
-          onClose={close}
-        />
-      )}
+      {asking === "erase" && <Erase name={agent.name} error={erase.error} onErase={erase.mutate} onClose={close} />}
     </SettingsSection>
   );
 }

@@ -1,11 +1,11 @@
 /** AGENTS.md and skills. A file that a program changed is not used in prompts until someone accepts it. */
 
-import { ErrorText } from "../../../components/ErrorText";
 import { useQuery } from "@tanstack/react-query";
 import { call } from "../../../api/client";
 import * as queries from "../../../api/queries";
 import type { AgentShape, InstructionFileShape } from "../../../api/rest.generated";
 import { CodeBlock } from "../../../components/CodeBlock";
+import { ErrorText } from "../../../components/ErrorText";
 import { SettingsSection } from "../../../components/SettingsSection";
 import { Field } from "./fields";
 

@@ -1,9 +1,9 @@
-import { ErrorText } from "../../../components/ErrorText";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useId } from "react";
 import { call } from "../../../api/client";
 import * as queries from "../../../api/queries";
 import type { AgentChange } from "../../../api/rest.generated";
+import { ErrorText } from "../../../components/ErrorText";
 import { SettingsSection } from "../../../components/SettingsSection";
 import { took } from "../../../components/times";
 import { inOrder, type PartProps, useSetting } from "./autosave";

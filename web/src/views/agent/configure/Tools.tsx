@@ -1,9 +1,9 @@
-import { Form } from "../../../components/Form";
 import { useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import * as queries from "../../../api/queries";
 import type { McpServerShape } from "../../../api/rest.generated";
 import { TOOLSETS } from "../../../api/server.generated";
+import { Form } from "../../../components/Form";
 import { Icon } from "../../../components/Icon";
 import { SettingsSection } from "../../../components/SettingsSection";
 import { type PartProps, useSetting } from "./autosave";

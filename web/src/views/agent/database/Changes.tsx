@@ -1,12 +1,12 @@
 /** Entries of the changelog: the change, its author, and the values before and after. */
 
-import { ErrorText } from "../../../components/ErrorText";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { call, ApiError } from "../../../api/client";
+import { ApiError, call } from "../../../api/client";
 import { type Cell, changes, useWrite } from "../../../api/database";
 import type { ChangeShape } from "../../../api/rest.generated";
 import { Confirm } from "../../../components/Dialog";
+import { ErrorText } from "../../../components/ErrorText";
 import { Loading } from "../../../components/Page";
 import { Time } from "../../../components/times";
 import { Value } from "./Value";

@@ -1,7 +1,5 @@
 /** The rows of a table. Table, filter, order and page are in the address. */
 
-import { Form } from "../../../components/Form";
-import { ErrorText } from "../../../components/ErrorText";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
 import { Link, useSearchParams } from "wouter";
@@ -9,6 +7,8 @@ import { call } from "../../../api/client";
 import { type Cell, exportOfTable, rows, type Show, useWrite } from "../../../api/database";
 import type { AgentShape, ColumnShape, TableShape } from "../../../api/rest.generated";
 import { download } from "../../../api/tickets";
+import { ErrorText } from "../../../components/ErrorText";
+import { Form } from "../../../components/Form";
 import { Icon } from "../../../components/Icon";
 import { count } from "../../../components/labels";
 import { Loading } from "../../../components/Page";
@@ -443,7 +443,9 @@ function NoRows({
   }
   if (show === "deleted")
     return (
-      <p className="nothing muted">No deleted rows. Rows that you or the agent delete can be restored here until their space is needed.</p>
+      <p className="nothing muted">
+        No deleted rows. Rows that you or the agent delete can be restored here until their space is needed.
+      </p>
     );
   return (
     <p className="nothing muted">

@@ -1,12 +1,12 @@
 /** The pinned views. */
 
-import { ErrorText } from "../../../components/ErrorText";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { call } from "../../../api/client";
 import { viewRun } from "../../../api/database";
 import { useQuickAct } from "../../../api/queries";
 import type { AgentShape, SchemaShape, ViewShape } from "../../../api/rest.generated";
+import { ErrorText } from "../../../components/ErrorText";
 import { Menu, MenuItem } from "../../../components/Menu";
 import { Empty, Loading } from "../../../components/Page";
 import { OpenDatabase } from "./OpenDatabase";

@@ -1,13 +1,13 @@
 /** Import rows from a file, into an existing or a new table. */
 
-import { Form } from "../../../components/Form";
-import { ErrorText } from "../../../components/ErrorText";
 import { useState } from "react";
 import { call } from "../../../api/client";
 import { useWrite } from "../../../api/database";
 import type { AgentShape, Imported, NewImport } from "../../../api/rest.generated";
 import { MAX_LENGTH } from "../../../api/server.generated";
 import { Dialog } from "../../../components/Dialog";
+import { ErrorText } from "../../../components/ErrorText";
+import { Form } from "../../../components/Form";
 import { count } from "../../../components/labels";
 
 interface Props {

@@ -1,11 +1,11 @@
 /** Shows a tab when the agent's database is open; otherwise why it is not, or how to begin. */
 
-import { ErrorText } from "../../../components/ErrorText";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { useLocation } from "wouter";
 import { database, schema } from "../../../api/database";
 import type { AgentShape, SchemaShape } from "../../../api/rest.generated";
+import { ErrorText } from "../../../components/ErrorText";
 import { Empty, Loading } from "../../../components/Page";
 import { ImportDialog } from "./ImportDialog";
 import "./OpenDatabase.css";

@@ -1,12 +1,12 @@
 /** One row: its values, its history, and a form to edit it or to add another. */
 
-import { Form } from "../../../components/Form";
-import { ErrorText } from "../../../components/ErrorText";
 import { useState } from "react";
 import { call } from "../../../api/client";
 import { useWrite } from "../../../api/database";
 import type { AgentShape, ColumnShape, TableShape } from "../../../api/rest.generated";
 import { Dialog } from "../../../components/Dialog";
+import { ErrorText } from "../../../components/ErrorText";
+import { Form } from "../../../components/Form";
 import { Changes } from "./Changes";
 import type { Row } from "./Data";
 import { prettyJson, WholeValue } from "./Value";

@@ -1,7 +1,5 @@
 /** Create or edit a view; its result can be previewed before it is saved. */
 
-import { Form } from "../../../components/Form";
-import { ErrorText } from "../../../components/ErrorText";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { call } from "../../../api/client";
@@ -9,6 +7,8 @@ import { type Render, useWrite } from "../../../api/database";
 import type { AgentShape, NewParameter, ViewShape } from "../../../api/rest.generated";
 import { MAX_LENGTH } from "../../../api/server.generated";
 import { Dialog } from "../../../components/Dialog";
+import { ErrorText } from "../../../components/ErrorText";
+import { Form } from "../../../components/Form";
 import { ViewResult } from "./ViewResult";
 import { toValue } from "./values";
 

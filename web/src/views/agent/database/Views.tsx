@@ -1,7 +1,5 @@
 /** Saved views: a list, and the selected one with its result. */
 
-import { Form } from "../../../components/Form";
-import { ErrorText } from "../../../components/ErrorText";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useSearchParams } from "wouter";
@@ -11,6 +9,8 @@ import type { AgentShape, SchemaShape, ViewShape } from "../../../api/rest.gener
 import { download } from "../../../api/tickets";
 import { CodeBlock } from "../../../components/CodeBlock";
 import { Confirm } from "../../../components/Dialog";
+import { ErrorText } from "../../../components/ErrorText";
+import { Form } from "../../../components/Form";
 import { Icon } from "../../../components/Icon";
 import { count } from "../../../components/labels";
 import { Empty, Loading } from "../../../components/Page";

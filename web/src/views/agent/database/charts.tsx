@@ -15,7 +15,11 @@ const tone = (number: number) => `tone-${number % COLOURS}`;
 const shorten = (name: string) => (name.length > 12 ? `${name.slice(0, 11)}…` : name);
 
 /** Return the labels that fit under a chart without overlapping, each with its centre. */
-function fittingLabels(names: string[], place: (number: number) => number, width: number): { name: string; at: number }[] {
+function fittingLabels(
+  names: string[],
+  place: (number: number) => number,
+  width: number,
+): { name: string; at: number }[] {
   let free = 0;
   return names.flatMap((whole, number) => {
     const name = shorten(whole);

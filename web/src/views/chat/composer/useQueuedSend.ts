@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { explain, ApiError } from "../../../api/client";
+import { ApiError, explain } from "../../../api/client";
 
 interface Options {
   isReady: boolean; // there is something to send
