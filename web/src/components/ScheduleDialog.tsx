@@ -109,7 +109,7 @@ export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
             value={when}
             placeholder={
               wake
-                ? `now: ${absolute(new Date(wake.nominal_at), Date.now())}`
+                ? `unchanged: ${absolute(new Date(wake.nominal_at), Date.now())}`
                 : "30m, in twenty minutes, this evening, tomorrow at 9, friday 14:30"
             }
             onChange={(event) => setWhen(event.target.value)}

@@ -242,7 +242,7 @@ function toEntries({ ran, planned }: AgendaShape, titles: Map<string, string>): 
     agentId: each.agent_id,
     text: each.comment || kindText(each.kind),
     tone: "planned",
-    state: `${kindText(each.kind)} planned`,
+    state: each.comment ? `${kindText(each.kind)} planned` : "planned",
     moved: each.reason && reasonText(each.reason),
     count: each.covers,
   }));

@@ -67,7 +67,7 @@ function ServerFacts() {
         </Fact>
         <Fact name="Commands">{about && SHELL[about.shell]}</Fact>
         <Fact name="You">
-          {me?.user.name} ({me?.user.role})
+          {me?.user.name} ({me?.user.role === "owner" ? "owner" : "member"})
         </Fact>
       </Facts>
     </SettingsSection>

@@ -36,7 +36,7 @@ export function Limits({ agent, save }: PartProps) {
           onSave={async (text) => save({ max_iterations: Math.round(readNumber(text, 1)) })}
         />
         <DurationField
-          label="Time limit per run (minutes)"
+          label="Time per run (minutes)"
           seconds={agent.run_limit_seconds}
           unit={60}
           onSave={(run_limit_seconds) => save({ run_limit_seconds })}
