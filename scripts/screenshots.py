@@ -101,7 +101,7 @@ async def main() -> None:
             chat, home = f"/ui/sessions/{session}", f"/ui/agents/{gardener}/home"
             async with visit(browser, login, server.address, color_scheme="light", **WIDE) as page:
                 await take(page, home, "home")
-                await take(page, chat, "chat", height=940)
+                await take(page, chat, "chat", height=960)
             async with visit(browser, login, server.address, color_scheme="dark", **WIDE) as page:
                 await take(page, "/ui/agenda", "agenda-dark")
             async with visit(browser, login, server.address, color_scheme="light", **PHONE) as page:

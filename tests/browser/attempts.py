@@ -1,11 +1,11 @@
-"""Requests that a page can make to a server: the same JavaScript for pages of every site."""
+"""JavaScript with which a page of any site tries to reach a server."""
 
 from wakeful.server.gate import PAGE_HEADER
 from wakeful.server.login import STORAGE_KEY
 
-# Each takes one object and returns the result. `base` is the server's address as the page sees it.
+# Each takes its arguments as one object and returns the result. `base` is the server's address as the page sees it.
 
-# The page's secret is in the storage of its own origin; other origins cannot read it.
+# The page secret is in the storage of its own origin; other origins cannot read it.
 _SECRET = f"""
   let secret = null;
   try {{ secret = localStorage.getItem('{STORAGE_KEY}'); }} catch {{ /* a sandboxed frame has no storage */ }}
@@ -53,7 +53,7 @@ SOCKET = (
 }"""
 )
 
-# Resolves with the result of a resource that a page loads without CORS: a script, an image.
+# Resolves with the outcome of loading a subresource: a script, an image.
 LOAD = """({base, path, tag}) => new Promise(resolve => {
   const element = document.createElement(tag);
   element.onload = () => resolve('loaded');
@@ -62,7 +62,7 @@ LOAD = """({base, path, tag}) => new Promise(resolve => {
   document.documentElement.append(element);
 })"""
 
-# Leaves the page: the result is seen from outside.
+# Submits a form, which leaves the page, so the test looks at the result from outside.
 SUBMIT = """({base, path, fields, encoding}) => {
   const form = document.createElement('form');
   form.method = 'post';

@@ -1,4 +1,4 @@
-"""A real browser, a real server, and another site that the browser is on."""
+"""Fixtures: a real browser, a real server, and another site that the browser visits."""
 
 import asyncio
 import os
@@ -24,12 +24,12 @@ from wakeful.server.login import STORAGE_KEY
 ROOT = Path(__file__).parents[2]
 TOKEN = "a-token-for-all-tests"
 expect.set_options(timeout=PATIENCE)
-REBOUND = "evil.test"  # a name whose owner made it resolve to this machine
+REBOUND = "evil.test"  # a host name that resolves to this machine (DNS rebinding)
 
 
 @dataclass(frozen=True)
 class Served:
-    """A process of `wakeful serve`."""
+    """A server process, started as a user does."""
 
     address: str
     login_link: str
@@ -39,7 +39,7 @@ class Served:
         return self.address.rpartition(":")[2]
 
     async def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        """Send a request as its owner, without a browser."""
+        """Send a request as the owner, without a browser."""
         headers = {"Authorization": f"Bearer {TOKEN}"}
         async with httpx.AsyncClient(base_url=self.address, headers=headers, timeout=30) as client:
             answer = await client.request(method, path, json=body)
@@ -53,7 +53,7 @@ class Served:
 
 @pytest.fixture(scope="session")
 def built_page() -> None:
-    """The page as it is served; `make test` has built it already."""
+    """Build the page if its sources have changed; `make test` has done so already."""
     subprocess.run([sys.executable, ROOT / "scripts/page.py"], check=True)
 
 
@@ -84,13 +84,13 @@ def own_files(built_page: None, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def login(server: Any) -> StorageState:
-    """The owner's login at the file's server: cookie and page secret."""
+    """The cookie and the page secret of a browser in which the owner of the file's server is logged in."""
     return await log_in(server.address, TOKEN)
 
 
 @pytest.fixture
 def come(server: Any, browser: Browser, login: StorageState) -> Callable[..., AbstractAsyncContextManager[Page]]:
-    """Open a path of the page, as the owner or another user: `async with come("/ui/inbox") as page`."""
+    """Open a page, as the owner or as someone else: `async with come("/ui/inbox") as page`."""
 
     def come(path: str = "/", as_: StorageState | None = None, **how: Any) -> AbstractAsyncContextManager[Page]:
         return visit(browser, as_ or login, server.address + path, **how)
@@ -100,7 +100,7 @@ def come(server: Any, browser: Browser, login: StorageState) -> Callable[..., Ab
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """The path of a Chromium; without one these tests fail rather than being left out."""
+    """The path of a Chromium; without one these tests fail rather than being skipped."""
     try:
         return find_chromium()
     except NoChromium as problem:
@@ -109,7 +109,7 @@ def chromium() -> str:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser(chromium: str) -> AsyncIterator[Browser]:
-    """One browser for all files, in one event loop with them: it takes longer to start than most tests run."""
+    """One browser for all files, in one event loop with them: it takes longer to start than most tests last."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=chromium,
@@ -122,7 +122,7 @@ async def browser(chromium: str) -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def context(browser: Browser) -> AsyncIterator[BrowserContext]:
-    """A browser that has not visited the server before."""
+    """A browser context without a login."""
     context = await browser.new_context()
     context.set_default_timeout(PATIENCE)
     yield context
@@ -136,7 +136,7 @@ async def page(context: BrowserContext) -> Page:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def logged_in(context: BrowserContext, served: Served) -> BrowserContext:
-    """A browser in which the owner is logged in; the page itself is not loaded."""
+    """A browser context in which the owner is logged in; the page is not loaded."""
     code = (await served.new_login_link()).partition("code=")[2]
     asked: dict[str, Any] = {"form": {"code": code}, "headers": {"Origin": served.address}}
     told = await (await context.request.post(f"{served.address}/login", **asked)).json()
@@ -144,7 +144,7 @@ async def logged_in(context: BrowserContext, served: Served) -> BrowserContext:
         f"if (location.origin === '{served.address}') localStorage.setItem('{STORAGE_KEY}', '{told['page_secret']}')"
     )
     [cookie] = await context.cookies()
-    assert cookie["sameSite"] == "Strict"  # as the server set it: cross-site requests depend on this
+    assert cookie["sameSite"] == "Strict"  # as the server set it: the protection against other sites depends on it
     return context
 
 

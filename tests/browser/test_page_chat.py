@@ -1,4 +1,4 @@
-"""The chat, as a person uses it, with a model whose every delta the test sends."""
+"""The chat, with a model whose every token the test controls."""
 
 import asyncio
 import json
@@ -248,7 +248,7 @@ async def test_stop_ends_it_and_continue_goes_on(server, come):
         tap.say("Half a sen")
         await expect(page.locator(".answer")).to_have_text("Half a sen")
         await page.get_by_role("button", name="Stop").click()
-        await expect(page.locator(".ending")).to_contain_text("You stopped this.")
+        await expect(page.locator(".ending")).to_contain_text("This run was stopped.")
         await expect(page.locator(".answer")).to_have_text("Half a sen")
         server.provider.then(say("Going on."))
         await page.get_by_role("button", name="Continue").click()
@@ -449,7 +449,7 @@ async def test_plans_subagents_and_approvals_are_cards(server, come):
         word = page.get_by_role("group", name="Approve this?")
         await expect(word).to_be_visible()
         await expect(planning).to_have_count(0)
-        await page.reload()  # who comes back is asked as well
+        await page.reload()  # the question is still there after a reload
         await word.get_by_label("Reason").fill("Only this once")
         await word.get_by_role("button", name="Approve").click()
         await expect(word).to_have_count(0)

@@ -1,4 +1,4 @@
-"""The server is killed while a person watches a run."""
+"""The page during a run whose server is killed and started again."""
 
 import os
 

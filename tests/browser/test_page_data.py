@@ -1,4 +1,4 @@
-"""Agents' databases on the page: their owner reads, edits, charts and undoes."""
+"""Agents' databases on the page: rows, schema, views, charts, changes and undo."""
 
 import asyncio
 import json
@@ -45,8 +45,8 @@ class Keeper:
         found = await self.call("GET", f"/tables/{table}/rows", params={"show": show})
         return [row[found["columns"].index(name)] for row in found["rows"]]
 
-    async def send(self, text):
-        """Say something to it and wait for the answer; return the run."""
+    async def ask(self, text):
+        """Send it a message and wait for the answer; return the run."""
         session = await self.server.session(agent_id=self.id)
         asked = {"content": text}
         run = (await self.server.call("POST", f"/sessions/{session}/messages", json=asked))["run_id"]
@@ -91,7 +91,7 @@ async def test_what_an_agent_is_told_to_remember_is_seen_drawn_and_taken_back(se
         await expect(card.get_by_role("img")).to_have_attribute(
             "aria-label", re.compile(r"^Bar chart of entries: .* 1$")
         )
-        await keeper.send("remember that the roof leaks")  # elsewhere; the page hears of it
+        await keeper.ask("remember that the roof leaks")  # in another client; the page updates live
         await expect(card.get_by_role("img")).to_have_attribute("aria-label", re.compile(r" 2$"))
         await card.get_by_text("Show as table").click()
         await expect(card.get_by_role("cell", name="2", exact=True)).to_be_visible()
@@ -105,7 +105,7 @@ async def test_what_an_agent_is_told_to_remember_is_seen_drawn_and_taken_back(se
         await page.get_by_role("link", name="Browse memories").click()
         await expect(page).to_have_url(re.compile(r"/data\?table=memories$"))
         await expect(rows_of(page)).to_have_count(2)
-        await keeper.send("remember that the cat is called Ada")
+        await keeper.ask("remember that the cat is called Ada")
         await expect(rows_of(page).nth(2)).to_contain_text("the cat is called Ada")
 
         await page.get_by_role("link", name="Activity").click()
@@ -121,8 +121,8 @@ async def test_what_an_agent_is_told_to_remember_is_seen_drawn_and_taken_back(se
 
 
 async def test_each_run_shows_its_own_changes_and_an_undo_tells_which_rows_it_left_alone(keeper, come):
-    first = await keeper.send("remember that the shop closes at six")
-    await keeper.send("remember that two is second")
+    first = await keeper.ask("remember that the shop closes at six")
+    await keeper.ask("remember that two is second")
     change = {"row_ids": [1], "changes": {"note": "the shop closes at seven"}}
     await keeper.call("PATCH", "/tables/memories/rows", json=change)
     async with come(f"{keeper.place}/activity?run={first}") as page:
@@ -309,7 +309,7 @@ async def test_typing_the_agents_name_erases_its_database(server, keeper, come):
 
 async def test_a_migration_is_reverted_where_it_is_listed(server, keeper, come):
     await keeper.load()
-    run = await keeper.send("remember that migrations can be taken back")
+    run = await keeper.ask("remember that migrations can be taken back")
     data = server.node.services.data
     [user] = [each for each in (await server.call("GET", "/users"))["users"] if each["role"] == "owner"]
     by = replace(await data.person(keeper.id, user["id"]), run_id=run)
@@ -427,13 +427,13 @@ async def test_the_tabs_come_and_go_with_the_toolset_and_snap_back_to_configure(
         await expect(rows_of(page)).to_have_count(4)  # what was kept is still there
 
 
-async def test_a_write_under_way_shows_and_its_row_appears(server, keeper, come):
+async def test_a_write_in_progress_shows_and_its_row_appears(server, keeper, come):
     await keeper.load()
     async with come(f"{keeper.place}/data?table=tasks") as page:
         await expect(rows_of(page)).to_have_count(4)
         badge = page.locator(".writing-badge")
         await expect(badge).to_be_empty()
-        # Someone else's turn at the file: the write that comes now has to wait.
+        # The file is locked, so the write has to wait.
         async with server.node.services.data.files._lock(keeper.id):
             asked = {"rows": [{"title": "late"}]}
             writing = asyncio.create_task(keeper.call("POST", "/tables/tasks/rows", json=asked))

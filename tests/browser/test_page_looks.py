@@ -1,4 +1,4 @@
-"""Every page in light, in the dark and on a phone: no overflow, and no serious finding of axe.
+"""Every page in light, in dark and on a phone: a screenshot is taken, nothing is too wide, axe finds nothing serious.
 
 With WAKEFUL_TEST_SHOTS set to a folder, screenshots go there, for people to look at.
 """

@@ -1,4 +1,4 @@
-"""The first minutes of a newcomer after `make serve`, with the demo model."""
+"""The first minutes of a newcomer who only ran `make serve`, on the demo model."""
 
 import re
 

@@ -7,12 +7,12 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.visits import logged_in, send
+from browser.visits import add_notice, go, logged_in, send
 from live_server import TOKEN, Patient, eventually, running_server
 from openai_server import improvise
 from wakeful.clock import ManualClock
 from wakeful.domain.ids import new_id
-from wakeful.domain.types import Notice, Session
+from wakeful.domain.types import Session
 from wakeful.service.people.accounts import Accounts
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -62,7 +62,7 @@ async def test_a_person_books_skips_changes_and_cancels_a_recall(server, agent, 
         banner = page.get_by_label("Scheduled run", exact=True)
         await expect(banner).to_contain_text(re.compile("in (1 h 59 min|2 h)"))
         await expect(banner).to_contain_text("recurring · by you")
-        clock = page.get_by_role("link", name="Booked by hand").get_by_label("run scheduled")
+        clock = page.get_by_role("link", name="Booked by hand").get_by_label("recall scheduled")
         await expect(clock).to_be_visible()
 
         before = await recall_of(server, session)
@@ -70,11 +70,17 @@ async def test_a_person_books_skips_changes_and_cancels_a_recall(server, agent, 
         await expect(banner).to_contain_text(re.compile("in (4 h 59 min|5 h)"))
         assert (await recall_of(server, session))["nominal_at"] > before["nominal_at"]
 
+        await server.call("PATCH", f"/wakes/{before['id']}", json={"interval_seconds": 5430})
+        await page.reload()
         await banner.get_by_role("button", name="Edit").click()
         dialog = page.get_by_role("dialog", name="Edit scheduled run")
         await expect(dialog.get_by_label("What the agent should do")).to_have_value(BRIEF)
+        await expect(dialog.get_by_label("How many")).to_have_value("5430")
+        await expect(dialog.get_by_label("Unit")).to_have_value("seconds")
+        rules = dialog.get_by_label("Repeat").get_by_role("option")
+        await expect(rules).to_have_text(["Every…", "Cron rule"])  # it cannot become one that fires once
         await dialog.get_by_label("When").fill("nonsense")
-        await expect(dialog.locator(".next-times")).to_contain_text("nonsense")  # refused, with the way to write it
+        await expect(dialog.locator(".next-times")).to_contain_text("nonsense")  # refused, with the accepted forms
         await dialog.get_by_label("When").fill("in 30 minutes")
         await expect(dialog.locator(".next-times li").first).to_contain_text(re.compile("in (29|30) min"))
         await dialog.get_by_role("button", name="Save").click()
@@ -158,6 +164,25 @@ async def test_pause_everything_is_in_reach_of_every_page(server, agent, come):
         await expect(page.get_by_label("Nothing scheduled")).to_be_visible()
 
 
+async def test_a_pause_is_shown_wherever_its_runs_are(server, agent, come):
+    session = await server.session("On hold")
+    await server.book(session, BRIEF, call_type="once", at=server.node.clock.now() + timedelta(hours=5))
+    name = (await server.call("GET", f"/agents/{agent}"))["name"]
+    async with come("/ui/agents") as page:
+        card = page.locator(".agent-card").filter(has_text=name)
+        await expect(card).to_contain_text("next run in 5 h")
+        await server.call("PUT", f"/agents/{agent}/pause", json={"preset": "indefinitely"})
+        await expect(card).to_contain_text("paused until you resume")
+        await expect(card).not_to_contain_text("next run")
+        await card.click()
+        await expect(page.get_by_label("Paused", exact=True)).to_contain_text("1 run on hold")
+        await go(page, "/ui/agenda")
+        await expect(page.get_by_text(f"{name} is paused until you resume.")).to_be_visible()
+        await server.call("PUT", "/pause", json={"preset": "indefinitely"})
+        await expect(page.get_by_text("Everything is paused until you resume. Scheduled runs")).to_be_visible()
+    await server.call("DELETE", f"/sessions/{session}")
+
+
 async def test_a_click_that_fails_says_so_above_the_page(server, agent, come):
     async with come(f"/ui/agents/{agent}") as page:
         pause = page.get_by_label("Nothing scheduled").get_by_role("button", name="Pause")
@@ -169,7 +194,7 @@ async def test_a_click_that_fails_says_so_above_the_page(server, agent, come):
         await notice.get_by_role("button", name="Dismiss").click()
         await expect(notice).to_have_count(0)
         await page.context.set_offline(False)
-        # The machine is in a tunnel; its own server is as near as ever.
+        # The machine has no network, but its own server needs none.
         await page.evaluate("window.dispatchEvent(new Event('offline'))")
         await pause.click()
         await page.get_by_role("menuitem", name="1 hour").click()
@@ -181,6 +206,9 @@ async def test_the_next_run_is_booked_changed_and_cancelled_on_the_agents_page(s
         await page.get_by_label("Nothing scheduled").get_by_role("button", name="Schedule", exact=True).click()
         dialog = page.get_by_role("dialog", name="Schedule the next run")
         await dialog.get_by_label("What the agent should do").fill(BRIEF)
+        await dialog.get_by_label("When").fill("in 5 days")
+        await expect(dialog.locator(".next-times li")).to_contain_text("in 1 d")  # the agent's horizon, as it is booked
+        await expect(dialog.locator(".next-times li")).to_contain_text("moved: too far ahead")
         await dialog.get_by_label("When").fill("in 3 hours")
         await expect(dialog.locator(".next-times li")).to_contain_text(re.compile("in (2 h 59 min|3 h)"))
         await dialog.get_by_role("button", name="Schedule", exact=True).click()
@@ -189,6 +217,13 @@ async def test_the_next_run_is_booked_changed_and_cancelled_on_the_agents_page(s
         await expect(banner.get_by_role("link", name="Reactive")).to_have_attribute(
             "href", f"/ui/agents/{agent}/configure#scheduling"
         )
+        await banner.get_by_role("button", name="Edit").click()
+        dialog = page.get_by_role("dialog", name="Edit scheduled run")
+        await dialog.get_by_label("When").fill("in 5 hours")
+        await expect(dialog.locator(".next-times li")).to_contain_text(re.compile("in (4 h 59 min|5 h)"))
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(dialog).to_have_count(0)
+        await expect(banner).to_contain_text(re.compile("in (4 h 59 min|5 h)"))
         await banner.get_by_role("button", name="Cancel").click()
         await expect(page.get_by_label("Nothing scheduled")).to_be_visible()
 
@@ -205,9 +240,9 @@ async def test_sessions_are_searched_filtered_and_show_what_happens_in_them(serv
         await page.get_by_role("searchbox", name="Search sessions").fill("garden")
         await expect(listed.get_by_role("link")).to_have_text(["Quiet garden"])
         await page.get_by_role("searchbox", name="Search sessions").fill("")
-        await page.get_by_role("button", name="Scheduled only").click()
+        await page.get_by_role("button", name="Only sessions with a recall").click()
         await expect(listed.get_by_role("link")).to_have_text(["Waiting room"])
-        await page.get_by_role("button", name="Scheduled only").click()
+        await page.get_by_role("button", name="Only sessions with a recall").click()
         row = listed.get_by_role("link", name="Quiet garden")
         await server.call("POST", f"/sessions/{quiet}/messages", json={"content": "stream 3 0.4"})
         await expect(row.get_by_label("running")).to_be_visible()
@@ -260,6 +295,9 @@ async def test_a_new_session_can_be_begun_with_another_agent(server, agent, come
         await page.get_by_role("button", name="New session with…").click()
         await page.get_by_role("menuitem", name="Other one").click()
         await expect(page.get_by_role("heading", name="What should Other one do?")).to_be_visible()
+        await expect(page.get_by_text("so it cannot set its own alarm")).to_be_visible()
+        await expect(page.get_by_role("button", name="What can you do?")).to_be_visible()
+        await expect(page.get_by_role("button", name="In 10 seconds check notes.txt")).to_have_count(0)
         await send(page, "Hello")
         await expect(page.locator(".answer")).to_have_text("You said: Hello")
         session = await server.call("GET", f"/sessions/{page.url.rpartition('/')[2]}")
@@ -376,27 +414,10 @@ async def _ran(server, session):
 
 async def test_the_inbox_counts_what_is_unread_and_leads_to_what_is_meant(server, agent, come):
     session = await server.session("What it is about")
-    now = server.node.clock.now()
-    [user] = (await server.call("GET", "/users"))["users"]
-
-    async def notify(title):
-        notice = Notice(
-            id=f"n-{title}",
-            user_id=user["id"],
-            code="notify",
-            once_key=title,
-            title=title,
-            body="Body",
-            created_at=now,
-            agent_id=agent,
-            session_id=session,
-        )
-        await server.node.store.write(lambda tx: tx.notices.add(notice))
-
     async with come("/ui/agenda") as page:
         await expect(page.get_by_role("link", name="Inbox")).to_be_visible()
-        await notify("First")
-        await notify("Second")
+        await add_notice(server, agent, "First", session_id=session)
+        await add_notice(server, agent, "Second", session_id=session)
         await expect(page.get_by_role("link", name="Inbox 2 unread")).to_be_visible()
         await page.get_by_role("link", name="Inbox").click()
         await page.get_by_role("link", name="First").click()

@@ -1,4 +1,4 @@
-"""Safety and accessibility of the page: no XSS, no requests to other hosts, keyboard only, reduced motion."""
+"""Text of others never becomes HTML; nothing is loaded from elsewhere; keyboard and reduced motion."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Settings on the page: an agent's Configure tab, the server's settings, actions in the inbox."""
+"""An agent's Configure tab, the settings of server and user, and actions in the inbox."""
 
 import re
 import sys
@@ -9,12 +9,11 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.visits import go, log_in
+from browser.visits import add_notice, go, log_in
 from http_server import HttpServer
 from live_server import Patient, eventually, running_server
 from openai_server import improvise, refuse
 from wakeful.domain.agents.mcp_servers import McpServer
-from wakeful.domain.types import Notice
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -55,7 +54,7 @@ async def test_the_model_is_tried_and_its_provider_is_quoted(server, agent, come
         model = page.get_by_role("region", name="Model")
         await model.get_by_role("button", name="Test the model").click()
         await expect(model).to_contain_text("openai-chat:test answered “You said: Answer with the one word: ready”")
-        # The text just typed is tested, although it has not been saved.
+        # The test uses the text that was just written, although Enter was not pressed.
         await model.get_by_label("Model", exact=True).fill("openai-chat:revoked")
         await model.get_by_role("button", name="Test the model").click()
         await expect(model.locator(".bad-text")).to_contain_text("This key was revoked.")
@@ -106,8 +105,8 @@ async def test_everything_an_agent_has_can_be_set(server, agent, come):
         await page.get_by_role("switch", name="Write its own skills").click()
         await page.get_by_role("group", name="Subagents").get_by_role("checkbox", name="Researcher").click()
         await page.get_by_role("group", name="Profiles").get_by_role("checkbox", name="Researcher").click()
-        await page.get_by_label("Time limit per run (minutes)").fill("7.5")
-        await page.get_by_label("Time limit per run (minutes)").press("Enter")
+        await page.get_by_label("Time per run (minutes)").fill("7.5")
+        await page.get_by_label("Time per run (minutes)").press("Enter")
         await expect(page.locator(".save-state")).to_have_text("Saved.")
         told = await settings_of(server, agent)
         assert (told["thinking_level"], told["planning"], told["may_write_skills"]) == ("high", True, True)
@@ -167,6 +166,11 @@ async def test_a_refused_value_stays_at_its_field_and_is_not_left_unasked(server
         await zone.press("Escape")
         await expect(zone).to_have_value(before)
         await expect(problem).to_have_count(0)
+        prompt = page.get_by_label("Prompt")
+        before = await prompt.input_value()
+        await prompt.fill("Be brief.\n")
+        await prompt.press("Escape")
+        await expect(prompt).to_have_value(before)
         await page.get_by_label("Runs per day").fill("many")
         await page.get_by_label("Runs per day").press("Enter")
         await expect(page.get_by_text("Must be a number of at least 0, got “many”.")).to_be_visible()
@@ -303,7 +307,7 @@ async def test_a_wake_is_muted_where_it_was_heard_and_heard_again_where_it_waits
     session = await server.session("Noisy")
     at = server.node.clock.now() + timedelta(hours=5)
     wake = await server.book(session, "Read notes.txt with read_file.", call_type="once", at=at)
-    await notify(server, agent, "Noise", wake_id=wake.id, session_id=session)
+    await add_notice(server, agent, "Noise", wake_id=wake.id, session_id=session)
     async with come("/ui/inbox") as page:
         entry = page.get_by_role("listitem").filter(has_text="Noise")
         await entry.get_by_role("button", name="Mute").click()
@@ -328,11 +332,16 @@ async def test_the_browser_tells_of_news_while_nobody_looks(server, agent, come)
             constructor(title, options) { super(title, options); made.push([title, options.body]); window.last = this; }
           };
         }""")
-        await notify(server, agent, "Seen")
+        await add_notice(server, agent, "Seen")
         await expect(page.get_by_role("listitem").filter(has_text="Seen")).to_be_visible()
         await page.evaluate("Object.defineProperty(document, 'visibilityState', {get: () => 'hidden'})")
         session = await server.session("What it is about")
-        await notify(server, agent, "Unseen", session_id=session)
+        at = server.node.clock.now() + timedelta(hours=5)
+        wake = await server.book(session, "Read notes.txt with read_file.", call_type="once", at=at)
+        await server.call("PATCH", f"/wakes/{wake.id}", json={"muted": True})
+        await server.call("DELETE", f"/wakes/{wake.id}")  # no longer pending, as after its run has started
+        await add_notice(server, agent, "Muted", wake_id=wake.id, session_id=session)
+        await add_notice(server, agent, "Unseen", session_id=session)
         await eventually(
             lambda: page.evaluate("made.length")
         )  # wait_for_function needs `eval`, which our policy forbids
@@ -345,24 +354,8 @@ async def test_a_notification_leads_to_the_view_it_names(server, agent, come):
     rows = {"table": "tasks", "text": "task\nwater the beans"}
     await server.call("POST", f"/agents/{agent}/db/import", json=rows)
     await server.call("PUT", f"/agents/{agent}/db/views/open_tasks", json={"sql": "SELECT task FROM tasks"})
-    await notify(server, agent, "Look at this", view_ref="open_tasks")
+    await add_notice(server, agent, "Look at this", view_ref="open_tasks")
     async with come("/ui/inbox") as page:
         await page.get_by_role("link", name="Look at this").click()
         await page.wait_for_url(f"**/ui/agents/{agent}/views?view=open_tasks")
         await expect(page.get_by_text("water the beans")).to_be_visible()
-
-
-async def notify(server, agent, title, **about):
-    [user] = [each for each in (await server.call("GET", "/users"))["users"] if each["role"] == "owner"]
-    notice = Notice(
-        id=f"n-{title.replace(' ', '-')}",
-        user_id=user["id"],
-        code="notify",
-        once_key=title,
-        title=title,
-        body="Body",
-        created_at=server.node.clock.now(),
-        agent_id=agent,
-        **about,
-    )
-    await server.node.store.write(lambda tx: tx.notices.add(notice))

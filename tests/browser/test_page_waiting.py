@@ -59,7 +59,7 @@ async def test_a_silent_model_is_a_line_that_its_first_word_clears(server, come,
         await expect(line).to_have_text(f"Waiting for the model: no answer yet from {where} (5 s)")
         await shoot(page, "waiting-for-model")
         await page.reload()
-        await expect(line).to_contain_text("no answer yet")  # who comes back sees the present state
+        await expect(line).to_contain_text("no answer yet")  # the current state, after a reload
         await expect(page.locator(".dots")).to_have_count(0)
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         tap.say("Here I am.")

@@ -1,4 +1,4 @@
-"""The page sends the browser's zone, offers it once to an older agent, and shows what a run did not do."""
+"""The browser's time zone: sent to the server, offered to older agents; and runs that did nothing."""
 
 import pytest
 import pytest_asyncio
@@ -14,7 +14,7 @@ NOTHING = stream(chunk({"role": "assistant"}))
 
 
 async def answer(exchange):
-    """Improvise; but what a wake asks for is met with silence."""
+    """Improvise, but answer nothing to a wake."""
     is_woken = exchange.request.body["messages"][-1]["content"] == TODO
     await (NOTHING if is_woken else improvise)(exchange)
 

@@ -1,4 +1,4 @@
-"""Visits to the page: logged in, and failing on console errors and policy violations."""
+"""Visits of a logged-in browser to the page, which fail if the page logs an error or violates its policy."""
 
 import subprocess
 from collections.abc import AsyncIterator
@@ -10,22 +10,24 @@ from urllib.parse import urlsplit
 import httpx
 from playwright.async_api import Browser, Page, StorageState, StorageStateCookie, expect
 
+from live_server import Server
+from wakeful.domain.types import Notice
 from wakeful.server.gate import COOKIE
 from wakeful.server.login import STORAGE_KEY
 
 PATIENCE = 20_000  # milliseconds
 CHROMIUM = Path(__file__).parents[2] / "scripts" / "chromium.sh"
 
-# Console messages of the browser itself when a test makes a request fail on purpose.
+# Messages of the browser itself when a test makes a request fail on purpose.
 EXPECTED = ("Failed to load resource", "WebSocket connection to")
 
 
 class NoChromium(Exception):
-    """No browser was found; the message says how to install one."""
+    """There is no browser; the message says how to get one."""
 
 
 def find_chromium() -> str:
-    """Return the path of a Chromium; it is installed if possible."""
+    """Return the path of a Chromium; install it if possible."""
     asked = subprocess.run([CHROMIUM], capture_output=True, text=True, check=False)
     if asked.returncode != 0:
         raise NoChromium(asked.stderr.strip())
@@ -33,7 +35,7 @@ def find_chromium() -> str:
 
 
 async def log_in(address: str, token: str) -> StorageState:
-    """Log in as a browser does and return what it stores; a login per test would take half their time."""
+    """Log in once and return the cookie and the secret; to log in in every test would take half of their time."""
     async with httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
         link = (await client.post("/login-links", json={})).json()["path"]
         code = {"code": link.partition("=")[2]}
@@ -42,7 +44,7 @@ async def log_in(address: str, token: str) -> StorageState:
 
 
 def logged_in(address: str, cookie: str, page_secret: str) -> StorageState:
-    """The cookie and page secret that a browser stores at login."""
+    """Return the browser's state after a login."""
     kept: StorageStateCookie = {
         "name": COOKIE,
         "value": cookie,
@@ -59,7 +61,7 @@ def logged_in(address: str, cookie: str, page_secret: str) -> StorageState:
 
 @asynccontextmanager
 async def visit(browser: Browser, login: StorageState, address: str, **how: Any) -> AsyncIterator[Page]:
-    """Open a page in a browser context of its own; fail at the end if the page has logged errors."""
+    """Open a page in its own browser context; fail at the end if it has logged an error."""
     context = await browser.new_context(storage_state=login, **how)
     context.set_default_timeout(PATIENCE)
     page = await context.new_page()
@@ -85,6 +87,23 @@ def watch(page: Page) -> list[str]:
     return complaints
 
 
+async def add_notice(server: Server, agent_id: str, title: str, **about: Any) -> None:
+    """Add a notification to the owner's inbox."""
+    [user] = [each for each in (await server.call("GET", "/users"))["users"] if each["role"] == "owner"]
+    notice = Notice(
+        id=f"n-{title.replace(' ', '-')}",
+        user_id=user["id"],
+        code="notify",
+        once_key=title,
+        title=title,
+        body="Body",
+        created_at=server.node.clock.now(),
+        agent_id=agent_id,
+        **about,
+    )
+    await server.node.store.write(lambda tx: tx.notices.add(notice))
+
+
 async def send(page: Page, text: str) -> None:
     """Write a message and send it with the keyboard."""
     box = page.get_by_role("textbox", name="Message")
@@ -93,7 +112,7 @@ async def send(page: Page, text: str) -> None:
 
 
 async def go(page: Page, path: str) -> None:
-    """Go to another place of the page, as a link inside it does, and wait until it is shown."""
+    """Navigate inside the page, as a link does, and wait until the view is loaded."""
     await page.evaluate("path => history.pushState(null, '', path)", path)
     await page.locator("h1").wait_for()
     await expect(page.locator(".loading")).to_have_count(0)

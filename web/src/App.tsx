@@ -1,11 +1,11 @@
 import { QueryClientProvider, useQuery } from "@tanstack/react-query";
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useState } from "react";
 import { Link, Redirect, Route, Switch, useLocation } from "wouter";
-import { onSignedOut, type Refused } from "./api/client";
+import { type ApiError, onSignedOut } from "./api/client";
 import type { Notification as Notice } from "./api/frames.generated";
 import { useLinkState, useNews } from "./api/news";
+import { clearPageError, usePageError } from "./api/pageError";
 import * as queries from "./api/queries";
-import { forgetRefusal, useRefusal } from "./api/refusals";
 import { Icon } from "./components/Icon";
 import { showNotification } from "./components/notifications";
 import { Failure, Loading } from "./components/Page";
@@ -26,15 +26,15 @@ const SettingsView = lazy(() => import("./views/SettingsView"));
 export function App() {
   return (
     <QueryClientProvider client={queries.queryClient}>
-      <Door />
+      <LoginGate />
     </QueryClientProvider>
   );
 }
 
-/** Shows the page to a logged-in browser, and how to log in to any other. */
-function Door() {
+/** Shows the page to a logged-in browser, and to any other how to log in. */
+function LoginGate() {
   const me = useQuery({ ...queries.me, retry: false });
-  const [reason, setReason] = useState<Refused | null>(null);
+  const [reason, setReason] = useState<ApiError | null>(null);
   useEffect(() => onSignedOut(setReason), []);
   if (reason) return <SignedOut reason={reason} />;
   if (me.isError)
@@ -47,7 +47,7 @@ function Door() {
 
 function Shell() {
   useReportZone();
-  useNews(useCallback((notice: Notice) => showNotification(notice), []));
+  useNews(useCallback((notice: Notice) => void showNotification(notice), []));
   return (
     <div className="shell">
       <a className="skip-link" href="#main">
@@ -56,16 +56,16 @@ function Shell() {
       <Sidebar />
       <main id="main" tabIndex={-1}>
         <LinkNotice />
-        <RefusalNotice />
+        <PageErrorNotice />
         <Suspense fallback={<Loading what="this page" />}>
-          <Places />
+          <Pages />
         </Suspense>
       </main>
     </div>
   );
 }
 
-function Places(): ReactNode {
+function Pages(): ReactNode {
   return (
     <Switch>
       <Route path="/" component={StartView} />
@@ -90,17 +90,17 @@ function Places(): ReactNode {
   );
 }
 
-function RefusalNotice() {
-  const text = useRefusal();
+function PageErrorNotice() {
+  const text = usePageError();
   const [location] = useLocation();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: an error of another place is old
-  useEffect(forgetRefusal, [location]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: an error is cleared by going to another page
+  useEffect(clearPageError, [location]);
   return (
     <div role="alert">
       {text && (
         <p className="link-notice row">
           <span className="grow">That didn't work. {text}</span>
-          <button type="button" className="quiet icon-only" aria-label="Dismiss" onClick={forgetRefusal}>
+          <button type="button" className="quiet icon-only" aria-label="Dismiss" onClick={clearPageError}>
             <Icon name="close" />
           </button>
         </p>
@@ -109,7 +109,7 @@ function RefusalNotice() {
   );
 }
 
-const PATIENCE = 1500; // a short loss of the connection is not shown
+const NOTICE_DELAY_MS = 1500; // a short loss of the connection is not shown
 
 function LinkNotice() {
   const link = useLinkState();
@@ -117,7 +117,7 @@ function LinkNotice() {
   useEffect(() => {
     setLong(false);
     if (link !== "lost") return;
-    const timer = setTimeout(() => setLong(true), PATIENCE);
+    const timer = setTimeout(() => setLong(true), NOTICE_DELAY_MS);
     return () => clearTimeout(timer);
   }, [link]);
   return (

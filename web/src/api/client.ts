@@ -2,7 +2,7 @@ import type { Routes } from "./rest.generated";
 import { withSecret } from "./secret";
 
 /** An error response of the server. */
-export class Refused extends Error {
+export class ApiError extends Error {
   constructor(
     readonly status: number,
     readonly code: string,
@@ -28,10 +28,10 @@ interface AnyGiven {
   body?: unknown;
 }
 
-const listeners = new Set<(reason: Refused) => void>();
+const listeners = new Set<(reason: ApiError) => void>();
 
 /** Call a listener when the server no longer accepts this browser's login. */
-export function onSignedOut(listener: (reason: Refused) => void): () => void {
+export function onSignedOut(listener: (reason: ApiError) => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
@@ -70,7 +70,7 @@ export async function upload(sessionId: string, files: File[]): Promise<Uploaded
   return (answer as { files: Uploaded[] }).files;
 }
 
-/** Load something that is not JSON, such as a picture. */
+/** Load a response that is not JSON, such as an image. */
 export async function loadBlob(address: string): Promise<Blob> {
   return (await ask(address, {})).blob();
 }
@@ -85,7 +85,7 @@ async function ask(address: string, init: RequestInit): Promise<Response> {
   try {
     response = await fetch(address, withSecret(init));
   } catch {
-    throw new Refused(
+    throw new ApiError(
       0,
       "unreachable",
       "The server is not responding.",
@@ -93,15 +93,15 @@ async function ask(address: string, init: RequestInit): Promise<Response> {
     );
   }
   if (response.ok) return response;
-  const refused = await readRefusal(response);
+  const refused = await readError(response);
   if (response.status === 401) for (const notify of listeners) notify(refused);
   throw refused;
 }
 
-async function readRefusal(response: Response): Promise<Refused> {
+async function readError(response: Response): Promise<ApiError> {
   const body = (await response.json().catch(() => null)) as { error?: Record<string, string> } | null;
   const error = body?.error ?? {};
-  return new Refused(
+  return new ApiError(
     response.status,
     error.code ?? "unknown",
     error.message ?? `The server answered ${response.status}.`,
@@ -110,8 +110,8 @@ async function readRefusal(response: Response): Promise<Refused> {
   );
 }
 
-/** Say what went wrong in one line a person can act on. */
+/** Return the text of an error, with the server's hint. */
 export function explain(error: unknown): string {
-  if (error instanceof Refused) return error.hint ? `${error.message} ${error.hint}` : error.message;
+  if (error instanceof ApiError) return error.hint ? `${error.message} ${error.hint}` : error.message;
   return error instanceof Error ? error.message : String(error);
 }

@@ -61,7 +61,7 @@ export function exportOfView(agentId: string, view: string, params: Record<strin
   return `/agents/${encodeURIComponent(agentId)}/db/views/${encodeURIComponent(view)}/export?${query}`;
 }
 
-/** Write to a database, then read it again. */
+/** A mutation of a database that refetches its queries. */
 export function useWrite<T, R>(write: (given: T) => Promise<R>, onDone?: (result: R) => void) {
   return useAct(write, [["database"]], onDone);
 }

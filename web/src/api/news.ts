@@ -7,7 +7,7 @@ import { queryClient } from "./queries";
 import { type LinkState, LiveSocket } from "./socket";
 import { staleQueries } from "./stale";
 
-const BATCH_MS = 150; // events come in bursts, and one refetch serves all of them
+const BATCH_MS = 150; // events come in bursts; they are answered with one refetch
 
 let state: LinkState = "connecting";
 const listeners = new Set<() => void>();

@@ -9,10 +9,10 @@ import {
   useMutation,
   useQueryClient,
 } from "@tanstack/react-query";
-import { call, Refused } from "./client";
-import { forgetRefusal, showRefusal } from "./refusals";
+import { ApiError, call } from "./client";
+import { clearPageError, showPageError } from "./pageError";
 
-// At once, not with a timer: an answer that is taken over from the stream must be there before the stream lets go of it.
+// Not with a timer: the saved answer must be rendered before the stream drops its copy, or it would flicker.
 notifyManager.setScheduler(queueMicrotask);
 
 export const queryClient = new QueryClient({
@@ -22,13 +22,13 @@ export const queryClient = new QueryClient({
     queries: {
       networkMode: "always",
       staleTime: 30_000,
-      retry: (count, error) => count < 2 && (!(error instanceof Refused) || error.status === 0 || error.status >= 500),
+      retry: (count, error) => count < 2 && (!(error instanceof ApiError) || error.status === 0 || error.status >= 500),
       refetchOnWindowFocus: true,
     },
   },
 });
 
-const MANY = 200;
+const MAX_LISTED = 200;
 
 export const me = queryOptions({ queryKey: ["me"], queryFn: () => call("GET /me"), staleTime: 300_000 });
 export const about = queryOptions({ queryKey: ["about"], queryFn: () => call("GET /about"), staleTime: Infinity });
@@ -51,7 +51,7 @@ export const session = (id: string) =>
   });
 export const wakes = queryOptions({
   queryKey: ["wakes"],
-  queryFn: async () => (await call("GET /wakes", { query: { status: "pending", limit: MANY } })).wakes,
+  queryFn: async () => (await call("GET /wakes", { query: { status: "pending", limit: MAX_LISTED } })).wakes,
 });
 export const wake = (id: string) =>
   queryOptions({ queryKey: ["wakes", id], queryFn: () => call("GET /wakes/{wake_id}", { path: { wake_id: id } }) });
@@ -67,11 +67,6 @@ export const runs = (filter: { agent_id?: string; session_id?: string }) =>
   });
 export const run = (id: string) =>
   queryOptions({ queryKey: ["runs", id], queryFn: () => call("GET /runs/{run_id}", { path: { run_id: id } }) });
-export const nextRun = (agentId: string) =>
-  queryOptions({
-    queryKey: ["wakes", "next-run", agentId],
-    queryFn: async () => (await call("GET /agents/{agent_id}/next-run", { path: { agent_id: agentId } })).next_run,
-  });
 export const agentPause = (agentId: string) =>
   queryOptions({
     queryKey: ["pause", agentId],
@@ -83,7 +78,7 @@ export const pauseOfAll = queryOptions({
 });
 export const notifications = queryOptions({
   queryKey: ["notifications"],
-  queryFn: async () => (await call("GET /notifications", { query: { limit: MANY } })).notifications,
+  queryFn: async () => (await call("GET /notifications", { query: { limit: MAX_LISTED } })).notifications,
 });
 export const approvals = (runId: string) =>
   queryOptions({
@@ -140,9 +135,9 @@ export function useAct<T, R = unknown>(
 /** The same for a click without a place for errors: they are shown above the page. */
 export function useQuickAct<T, R = unknown>(act: (given: T) => Promise<R>, changes: string[][]) {
   return useAct((given: T) => {
-    forgetRefusal();
+    clearPageError();
     return act(given).catch((error: unknown) => {
-      showRefusal(error);
+      showPageError(error);
       throw error;
     });
   }, changes);

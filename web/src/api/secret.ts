@@ -1,9 +1,9 @@
-/** The half of the login that is not a cookie. The storage belongs to this origin, port included; a cookie reaches every server on the host. */
+/** The page secret: the part of a login in local storage, which belongs to host and port; a cookie to the host alone. */
 
 const KEY = "wakeful-page-secret"; // the login page writes it: src/wakeful/server/login.py
 const HEADER = "X-Wakeful-Page";
 
-/** Add the secret to a request. It is read each time, for another tab may have logged in since. */
+/** Add the secret to a request. It is read each time, because another tab may have logged in since. */
 export function withSecret(init: RequestInit): RequestInit {
   const headers = new Headers(init.headers);
   const secret = localStorage.getItem(KEY);
@@ -17,7 +17,7 @@ export function forgetSecret(): void {
 
 /** Call a listener when another tab logs in. */
 export function onLogin(listener: () => void): () => void {
-  const hear = (event: StorageEvent) => event.key === KEY && event.newValue && listener();
-  window.addEventListener("storage", hear);
-  return () => window.removeEventListener("storage", hear);
+  const onStorage = (event: StorageEvent) => event.key === KEY && event.newValue && listener();
+  window.addEventListener("storage", onStorage);
+  return () => window.removeEventListener("storage", onStorage);
 }

@@ -4,24 +4,24 @@ import { call } from "./client";
 
 export type LinkState = "connecting" | "open" | "lost" | "gone";
 
-interface Heard {
+interface Numbered {
   seq?: number | null;
 }
 
-interface Options<F extends Heard> {
+interface Options<F extends Numbered> {
   onFrame: (frame: F) => void;
   onState?: (state: LinkState) => void;
 }
 
-const FIRST_PAUSE = 400;
-const LONGEST_PAUSE = 10_000;
-const SILENCE = 50_000; // the server sends a heartbeat every 20 seconds
-const GONE = 4004;
+const FIRST_RETRY_MS = 400;
+const MAX_RETRY_MS = 10_000;
+const SILENCE_MS = 50_000; // the server sends a heartbeat every 20 seconds
+const CLOSED_AS_GONE = 4004; // the session was deleted
 
-export class LiveSocket<F extends Heard> {
+export class LiveSocket<F extends Numbered> {
   private socket: WebSocket | null = null;
   private after: number | null = null;
-  private pause = FIRST_PAUSE;
+  private retryMs = FIRST_RETRY_MS;
   private retry: ReturnType<typeof setTimeout> | undefined;
   private silence: ReturnType<typeof setTimeout> | undefined;
   private isConnecting = false;
@@ -31,21 +31,21 @@ export class LiveSocket<F extends Heard> {
     private readonly path: string,
     private readonly options: Options<F>,
   ) {
-    window.addEventListener("online", this.hurry);
-    document.addEventListener("visibilitychange", this.hurry);
+    window.addEventListener("online", this.reconnectNow);
+    document.addEventListener("visibilitychange", this.reconnectNow);
     this.connect();
   }
 
   close(): void {
     this.isClosed = true;
-    window.removeEventListener("online", this.hurry);
-    document.removeEventListener("visibilitychange", this.hurry);
+    window.removeEventListener("online", this.reconnectNow);
+    document.removeEventListener("visibilitychange", this.reconnectNow);
     clearTimeout(this.retry);
     clearTimeout(this.silence);
     this.socket?.close();
   }
 
-  /** Get a ticket, for a browser can send no header with a socket; a refused one shows the way to log in. */
+  /** Get a ticket, because a browser cannot send a header with a socket; a 401 shows how to log in. */
   private connect(): void {
     if (this.isConnecting) return;
     this.isConnecting = true;
@@ -53,7 +53,7 @@ export class LiveSocket<F extends Heard> {
       .finally(() => (this.isConnecting = false))
       .then(
         ({ ticket }) => this.open(ticket),
-        () => this.lose(),
+        () => this.onClosed(),
       );
   }
 
@@ -64,41 +64,41 @@ export class LiveSocket<F extends Heard> {
     const socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}${this.path}?${query}`);
     this.socket = socket;
     socket.onopen = () => {
-      this.pause = FIRST_PAUSE;
+      this.retryMs = FIRST_RETRY_MS;
       this.options.onState?.("open");
-      this.listenForSilence();
+      this.restartSilenceTimer();
     };
     socket.onmessage = (event: MessageEvent<string>) => {
-      this.listenForSilence();
+      this.restartSilenceTimer();
       const frame = JSON.parse(event.data) as F;
       if (typeof frame.seq === "number") this.after = frame.seq;
       this.options.onFrame(frame);
     };
-    socket.onclose = (event) => this.lose(event.code);
+    socket.onclose = (event) => this.onClosed(event.code);
   }
 
-  private lose(code?: number): void {
+  private onClosed(code?: number): void {
     clearTimeout(this.silence);
     if (this.isClosed) return;
-    if (code === GONE) {
+    if (code === CLOSED_AS_GONE) {
       this.options.onState?.("gone");
       return;
     }
     this.options.onState?.("lost");
-    this.retry = setTimeout(() => this.connect(), this.pause * (0.75 + Math.random() / 2));
-    this.pause = Math.min(this.pause * 2, LONGEST_PAUSE);
+    this.retry = setTimeout(() => this.connect(), this.retryMs * (0.75 + Math.random() / 2));
+    this.retryMs = Math.min(this.retryMs * 2, MAX_RETRY_MS);
   }
 
-  private readonly hurry = (): void => {
+  private readonly reconnectNow = (): void => {
     const isDown = this.socket === null || this.socket.readyState > WebSocket.OPEN;
     if (this.isClosed || !isDown || document.visibilityState === "hidden") return;
     clearTimeout(this.retry);
-    this.pause = FIRST_PAUSE;
+    this.retryMs = FIRST_RETRY_MS;
     this.connect();
   };
 
-  private listenForSilence(): void {
+  private restartSilenceTimer(): void {
     clearTimeout(this.silence);
-    this.silence = setTimeout(() => this.socket?.close(), SILENCE);
+    this.silence = setTimeout(() => this.socket?.close(), SILENCE_MS);
   }
 }

@@ -4,7 +4,7 @@ import type { EventsFrame } from "./frames.generated";
 
 const ALL = ["sessions", "wakes", "agenda", "runs", "agents", "pause", "notifications", "database", "usage"];
 
-// The same frames may come on both sockets. Each action of a wake (scheduled, cancelled, fired, rescheduled, deferred,
+// The same frames may arrive on both sockets. Each action of a wake (scheduled, cancelled, fired, rescheduled, deferred,
 // skipped, failed) moves or ends it, so all of them make the same queries stale.
 const STALE: Record<EventsFrame["type"], string[]> = {
   recall_update: ["sessions", "wakes", "agenda"],
@@ -20,7 +20,7 @@ const STALE: Record<EventsFrame["type"], string[]> = {
 };
 
 export function staleQueries(frame: EventsFrame): string[] {
-  if (frame.type === "db_update") return frame.in_flight ? [] : ["database"]; // written to: wait until that is over
+  if (frame.type === "db_update") return frame.in_flight ? [] : ["database"]; // refetch when the writes are over
   const names = STALE[frame.type] ?? [];
   // A run that was skipped or could not be started is listed too.
   return isWakeOver(frame) ? [...names, "runs"] : names;

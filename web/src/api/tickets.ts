@@ -1,14 +1,14 @@
 /** Downloads and new tabs cannot send the login header, so their URL has a ticket that works once. */
 
 import { call } from "./client";
-import { forgetRefusal, showRefusal } from "./refusals";
+import { clearPageError, showPageError } from "./pageError";
 
 async function ticketed(path: string): Promise<string> {
-  forgetRefusal();
+  clearPageError();
   return (await call("POST /download-tickets", { body: { path } })).path;
 }
 
-/** Save what is at an address as a file. */
+/** Download a file from an address. */
 export async function download(address: string): Promise<void> {
   try {
     const link = document.createElement("a");
@@ -16,13 +16,13 @@ export async function download(address: string): Promise<void> {
     link.download = "";
     link.click();
   } catch (error) {
-    showRefusal(error);
+    showPageError(error);
   }
 }
 
-/** Show what is at an address in a new tab. */
+/** Open an address in a new tab. */
 export async function openInTab(address: string): Promise<void> {
-  // Opened at once: some browsers block a tab that is opened only after an answer has come.
+  // Opened before the request: some browsers block a tab that is opened only after a response.
   const tab = window.open("", "_blank");
   if (tab) tab.opener = null;
   try {
@@ -30,6 +30,6 @@ export async function openInTab(address: string): Promise<void> {
     if (tab) tab.location.replace(path);
   } catch (error) {
     tab?.close();
-    showRefusal(error);
+    showPageError(error);
   }
 }

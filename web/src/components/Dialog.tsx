@@ -1,4 +1,5 @@
 import { type ReactNode, useEffect, useId, useRef } from "react";
+import { ErrorText } from "./ErrorText";
 import { Icon } from "./Icon";
 import "./Dialog.css";
 
@@ -50,7 +51,7 @@ interface ConfirmProps {
   title: string;
   text: string;
   action: string;
-  error: string | null;
+  error: unknown;
   onConfirm: () => void;
   onClose: () => void;
 }
@@ -59,11 +60,7 @@ export function Confirm({ title, text, action, error, onConfirm, onClose }: Conf
   return (
     <Dialog title={title} onClose={onClose}>
       <p>{text}</p>
-      {error && (
-        <p className="bad-text" role="alert">
-          {error}
-        </p>
-      )}
+      <ErrorText error={error} />
       <div className="row end">
         <button type="button" onClick={onClose}>
           Cancel

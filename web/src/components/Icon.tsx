@@ -1,4 +1,4 @@
-/** Small line pictures, drawn here so that nothing is loaded from elsewhere. */
+/** Icons, as SVG paths in this file, so that nothing is loaded from elsewhere. */
 
 const PATHS = {
   clock: "M12 7v5l3 2M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18Z",
@@ -21,24 +21,18 @@ const PATHS = {
   chevron: "m9 6 6 6-6 6",
   down: "m6 9 6 6 6-6",
   menu: "M4 7h16M4 12h16M4 17h16",
-  skip: "m5 6 8 6-8 6V6ZM18 6v12",
-  edit: "m4 20 1-4L16 5l3 3L8 19l-4 1ZM14 7l3 3",
   tool: "M14.5 6.5a4 4 0 0 0-5 5L4 17l3 3 5.5-5.5a4 4 0 0 0 5-5L15 12l-3-3 2.5-2.5Z",
   thought: "M12 4a7 7 0 0 0-4 12.7V19h8v-2.3A7 7 0 0 0 12 4ZM9.5 22h5",
   plan: "M9 6h11M9 12h11M9 18h11M4.5 6h.1M4.5 12h.1M4.5 18h.1",
   file: "M7 3h7l5 5v13H7zM14 3v5h5",
-  trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
   more: "M6 12h.1M12 12h.1M18 12h.1",
   bell: "M6 16V11a6 6 0 0 1 12 0v5l1.5 2h-15L6 16ZM10 21h4",
   mute: "M8 6.5A6 6 0 0 1 18 11v4M6 11v5l-1.5 2H17M10 21h4M4 3l16 18",
   back: "m15 6-6 6 6 6",
-  link: "M10 14a4 4 0 0 0 6 .5l3-3a4 4 0 0 0-6-6l-1 1M14 10a4 4 0 0 0-6-.5l-3 3a4 4 0 0 0 6 6l1-1",
   down2: "M12 5v13M6 13l6 6 6-6",
   lock: "M6 11h12v9H6zM8.5 11V8a3.5 3.5 0 0 1 7 0v3",
   table: "M4 5h16v14H4zM4 10h16M10 10v9",
   pin: "m9 4 6 0-1 6 3 3H7l3-3-1-6ZM12 13v7",
-  people:
-    "M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7ZM3 20a6 6 0 0 1 12 0M16 4.5a3.5 3.5 0 0 1 0 6M17.5 14.5A6 6 0 0 1 21 20",
 } as const;
 
 export type IconName = keyof typeof PATHS;

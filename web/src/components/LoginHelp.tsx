@@ -1,6 +1,6 @@
 import { CodeBlock } from "./CodeBlock";
 
-/** How to get a login link. */
+/** Instructions for getting a login link. */
 export function LoginHelp() {
   const ask = `curl -X POST ${location.origin}/login-links \\\n  -H "Authorization: Bearer $WAKEFUL_TOKEN" \\\n  -H "Content-Type: application/json" -d '{}'`;
   return (

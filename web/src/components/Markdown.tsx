@@ -1,4 +1,4 @@
-/** Markdown as elements. No text ever becomes markup: HTML in it is shown as it was written, and links are checked. */
+/** Markdown as React elements. Text never becomes HTML: tags are shown as written, and links are checked. */
 
 import { marked, type Token, type Tokens } from "marked";
 import { memo, type ReactNode, useState } from "react";
@@ -8,10 +8,10 @@ import "./Markdown.css";
 export const Markdown = memo(function Markdown({ text, isGrowing = false }: { text: string; isGrowing?: boolean }) {
   const [reader] = useState(() => new GrowingText());
   const blocks = isGrowing ? reader.read(text) : toBlocks(text);
-  // An address that is named at the end makes links of words before it, so those are drawn anew.
-  const hasNamed = !isGrowing && blocks.some((token) => token.type === "def");
+  // A reference definition at the end turns words before it into links, so the blocks are rendered again.
+  const hasDefinitions = !isGrowing && blocks.some((token) => token.type === "def");
   return (
-    <div key={hasNamed ? "named" : "plain"} className="markdown">
+    <div key={hasDefinitions ? "linked" : "plain"} className="markdown">
       {blocks.map((token, index) => (
         <Block key={index} raw={token.raw} token={token} />
       ))}
@@ -24,16 +24,16 @@ function toBlocks(text: string): Token[] {
 }
 
 /**
- * Text that only grows at its end is not read again from its beginning: what comes can change its last block, a list
- * that goes on after an empty line among them, and nothing before it. A link whose address is named further down is one
- * when all of the text is read at the end.
+ * Parses text that grows at its end. New text can only change the last block (a list may continue after an empty line),
+ * so the blocks before it are not parsed again. A reference link whose definition comes later becomes a link when the
+ * whole text is parsed at the end.
  */
 class GrowingText {
   private settled: Token[] = [];
-  private before = ""; // the text of the settled blocks
+  private before = ""; // the source of the settled blocks
 
   read(written: string): Token[] {
-    const text = written.replace(/\r\n|\r/g, "\n"); // as the lexer does, so that its blocks add up to it
+    const text = written.replace(/\r\n|\r/g, "\n"); // as the lexer does, so that the lengths of its blocks add up
     if (!text.startsWith(this.before)) this.forget();
     const open = toBlocks(text.slice(this.before.length));
     const blocks = [...this.settled, ...open];
@@ -54,12 +54,12 @@ class GrowingText {
   }
 }
 
-// While text streams in, only its last block is new: the ones before are the same and stay as they are.
+// While text streams in, only its last block changes; the blocks before it are not rendered again.
 const Block = memo(
   function Block({ token }: { raw: string; token: Token }) {
     return <>{block(token)}</>;
   },
-  (before, after) => before.raw === after.raw && before.token.type === after.token.type, // a list that gets looser has other items
+  (before, after) => before.raw === after.raw && before.token.type === after.token.type,
 );
 
 function block(token: Token): ReactNode {
@@ -69,7 +69,7 @@ function block(token: Token): ReactNode {
       return null;
     case "heading": {
       const { depth, tokens } = token as Tokens.Heading;
-      // The page has its own first heading, so a text's begin one below.
+      // The page has h1 and h2 of its own, so a text's headings start at h3.
       const Level = `h${Math.min(depth + 2, 6)}` as "h3";
       return <Level>{inline(tokens)}</Level>;
     }
@@ -172,7 +172,7 @@ function InlineToken({ token }: { token: Token }): ReactNode {
       );
     }
     case "image": {
-      // Loading a picture would tell its host that this page was read, so it is a link.
+      // Loading an image would tell its host that this page was read, so it is shown as a link.
       const { href, text } = token as Tokens.Image;
       const safe = safeAddress(href);
       const label = `Picture: ${text || href}`;
@@ -195,7 +195,7 @@ function InlineToken({ token }: { token: Token }): ReactNode {
   }
 }
 
-/** Return an address that only leads somewhere, or null for one that could do something. */
+/** Return an address if it is safe in a link, or null if it could run code. */
 export function safeAddress(href: string): string | null {
   const address = decode(href).trim();
   try {

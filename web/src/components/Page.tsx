@@ -27,7 +27,7 @@ export function PageHeader({ title, children }: { title: string; children?: Reac
 export function Loading({ what }: { what: string }) {
   return (
     <p className="loading" role="status">
-      <span className="at-work">Loading {what}</span>
+      <span className="shimmer">Loading {what}</span>
     </p>
   );
 }

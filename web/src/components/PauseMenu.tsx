@@ -1,10 +1,13 @@
 import { useState } from "react";
-import { call, explain } from "../api/client";
+import { call } from "../api/client";
 import { useAct, useQuickAct } from "../api/queries";
 import type { NewPause, PauseShape } from "../api/rest.generated";
 import { MAX_LENGTH } from "../api/server.generated";
 import { Dialog } from "./Dialog";
+import { ErrorText } from "./ErrorText";
+import { Form } from "./Form";
 import { Menu, MenuItem, MenuLabel } from "./Menu";
+import { Time } from "./times";
 import "./PauseMenu.css";
 
 const CHANGES = [["pause"], ["agenda"], ["wakes"]];
@@ -15,7 +18,7 @@ function pause(agentId: string | null, body: NewPause) {
     : call("PUT /agents/{agent_id}/pause", { path: { agent_id: agentId }, body });
 }
 
-export function resume(agentId: string | null) {
+function resume(agentId: string | null) {
   return agentId === null
     ? call("DELETE /pause")
     : call("DELETE /agents/{agent_id}/pause", { path: { agent_id: agentId } });
@@ -43,13 +46,18 @@ export function PauseMenu({ agentId, text = "Pause" }: { agentId: string | null;
         <MenuItem onSelect={() => quick.mutate({ preset: "indefinitely" })}>Indefinitely</MenuItem>
       </Menu>
       {isCustom && (
-        <CustomPause
-          agentId={agentId}
-          error={act.isError ? explain(act.error) : null}
-          onPause={act.mutate}
-          onClose={() => setCustom(false)}
-        />
+        <CustomPause agentId={agentId} error={act.error} onPause={act.mutate} onClose={() => setCustom(false)} />
       )}
+    </>
+  );
+}
+
+/** The end of a pause: "until tomorrow 09:00", or "until you resume". */
+export function PausedUntil({ pause: { until }, zone }: { pause: PauseShape; zone?: string | undefined }) {
+  if (until === null) return "until you resume";
+  return (
+    <>
+      until <Time at={until} zone={zone} />
     </>
   );
 }
@@ -73,12 +81,9 @@ export function PauseReason({ pause: { agent_id, until, reason } }: { pause: Pau
     );
   }
   return (
-    <form
+    <Form
       className="pause-reason"
-      onSubmit={(event) => {
-        event.preventDefault();
-        act.mutate(written.trim());
-      }}
+      onSubmit={() => act.mutate(written.trim())}
       onKeyDown={(event) => event.key === "Escape" && setWritten(null)}
     >
       <input
@@ -92,18 +97,14 @@ export function PauseReason({ pause: { agent_id, until, reason } }: { pause: Pau
       <button type="submit" className="small" disabled={act.isPending}>
         Save
       </button>
-      {act.isError && (
-        <span className="bad-text" role="alert">
-          {explain(act.error)}
-        </span>
-      )}
-    </form>
+      <ErrorText error={act.error} />
+    </Form>
   );
 }
 
 interface CustomProps {
   agentId: string | null;
-  error: string | null;
+  error: unknown;
   onPause: (body: NewPause) => void;
   onClose: () => void;
 }
@@ -114,13 +115,7 @@ function CustomPause({ agentId, error, onPause, onClose }: CustomProps) {
   const [stops, setStops] = useState(false);
   return (
     <Dialog title={agentId === null ? "Pause everything" : "Pause this agent"} onClose={onClose}>
-      <form
-        className="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          onPause({ until: new Date(until).toISOString(), reason, stop: stops });
-        }}
-      >
+      <Form onSubmit={() => onPause({ until: new Date(until).toISOString(), reason, stop: stops })}>
         <label className="field">
           Until
           <input type="datetime-local" value={until} required onChange={(event) => setUntil(event.target.value)} />
@@ -136,19 +131,15 @@ function CustomPause({ agentId, error, onPause, onClose }: CustomProps) {
         </label>
         <label className="check">
           <input type="checkbox" checked={stops} onChange={(event) => setStops(event.target.checked)} />
-          Also stop running ones now
+          Also stop runs in progress
         </label>
-        {error && (
-          <p className="bad-text" role="alert">
-            {error}
-          </p>
-        )}
+        <ErrorText error={error} />
         <div className="row end">
           <button type="submit" className="primary">
             Pause
           </button>
         </div>
-      </form>
+      </Form>
     </Dialog>
   );
 }

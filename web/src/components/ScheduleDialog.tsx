@@ -1,13 +1,16 @@
 /** Schedule a run, or edit a scheduled one; its next five times are shown before it is saved. */
 
 import { useQuery } from "@tanstack/react-query";
-import { type FormEvent, useEffect, useState } from "react";
-import { call, explain } from "../api/client";
+import { useState } from "react";
+import { call } from "../api/client";
 import * as queries from "../api/queries";
 import type { AgentShape, WakeShape } from "../api/rest.generated";
 import { Dialog } from "./Dialog";
+import { ErrorText } from "./ErrorText";
+import { Form } from "./Form";
 import { reasonText } from "./labels";
 import { absolute, inZone, relative, useNow } from "./times";
+import { useDebounced } from "./useDebounced";
 import { BROWSER_ZONE } from "./zone";
 import "./ScheduleDialog.css";
 
@@ -20,8 +23,14 @@ interface Props {
 
 type Repeat = "once" | "interval" | "cron";
 
-const UNITS = { minutes: 60, hours: 3600, days: 86_400 } as const;
+const UNITS = { seconds: 1, minutes: 60, hours: 3600, days: 86_400 } as const;
 type Unit = keyof typeof UNITS;
+const UNIT_NAMES = Object.keys(UNITS) as Unit[];
+
+/** Return the largest unit that an interval is a whole number of. */
+function unitOf(seconds: number): Unit {
+  return UNIT_NAMES.findLast((name) => seconds % UNITS[name] === 0) ?? "seconds";
+}
 
 export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
   const seconds = wake?.interval_seconds ?? null;
@@ -31,11 +40,11 @@ export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
     wake?.cron ? "cron" : wake?.call_type === "recurring" ? "interval" : "once",
   );
   const [cron, setCron] = useState(wake?.cron ?? "0 9 * * *");
-  const [unit, setUnit] = useState<Unit>(
-    seconds && seconds % 86_400 === 0 ? "days" : seconds && seconds % 3600 === 0 ? "hours" : "minutes",
-  );
-  const [count, setCount] = useState(seconds ? seconds / UNITS[unit] : 30);
+  const [unit, setUnit] = useState<Unit>(seconds === null ? "minutes" : unitOf(seconds));
+  const [count, setCount] = useState(seconds === null ? 30 : seconds / UNITS[unit]);
   const isNextRun = sessionId === null;
+  // Only a recall has a time zone of its own; the server reads the new time of any other run in the agent's.
+  const zone = wake && wake.kind !== "recall" ? {} : { timezone: BROWSER_ZONE };
   const interval = Math.round(count * UNITS[unit]);
 
   const rule = {
@@ -43,7 +52,7 @@ export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
     when: when.trim() || (wake ? wake.nominal_at : repeat === "cron" ? null : "1h"),
     interval_seconds: repeat === "interval" ? interval : null,
     cron: repeat === "cron" ? cron : null,
-    timezone: BROWSER_ZONE,
+    ...zone,
   };
   const preview = usePreview(rule);
 
@@ -72,23 +81,18 @@ export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
   function changes() {
     return {
       ...(what !== wake?.instructions && { instructions: what }),
-      ...(when.trim() && { when: when.trim(), timezone: BROWSER_ZONE }),
-      ...(repeat === "cron" && cron !== wake?.cron && { cron, timezone: BROWSER_ZONE }),
+      ...(when.trim() && { when: when.trim(), ...zone }),
+      ...(repeat === "cron" && cron !== wake?.cron && { cron, ...zone }),
       ...(repeat === "interval" && interval !== seconds && { interval_seconds: interval }),
     };
   }
-
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    save.mutate(undefined);
-  };
 
   return (
     <Dialog
       title={wake ? "Edit scheduled run" : isNextRun ? "Schedule the next run" : "Schedule a run"}
       onClose={onClose}
     >
-      <form className="stack" onSubmit={submit}>
+      <Form onSubmit={() => save.mutate(undefined)}>
         <label className="field">
           What the agent should do
           <textarea
@@ -105,7 +109,7 @@ export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
             value={when}
             placeholder={
               wake
-                ? `now: ${absolute(new Date(wake.nominal_at), Date.now())}`
+                ? `unchanged: ${absolute(new Date(wake.nominal_at), Date.now())}`
                 : "30m, in twenty minutes, this evening, tomorrow at 9, friday 14:30"
             }
             onChange={(event) => setWhen(event.target.value)}
@@ -121,7 +125,7 @@ export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
                 onChange={(event) => setRepeat(event.target.value as Repeat)}
                 disabled={wake !== null && wake.call_type !== "recurring"}
               >
-                <option value="once">Once</option>
+                {wake?.call_type !== "recurring" && <option value="once">Once</option>}
                 <option value="interval">Every…</option>
                 <option value="cron">Cron rule</option>
               </select>
@@ -136,7 +140,7 @@ export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
                     onChange={(event) => setCount(Number(event.target.value) || 1)}
                   />
                   <select aria-label="Unit" value={unit} onChange={(event) => setUnit(event.target.value as Unit)}>
-                    {Object.keys(UNITS).map((name) => (
+                    {UNIT_NAMES.map((name) => (
                       <option key={name}>{name}</option>
                     ))}
                   </select>
@@ -153,12 +157,13 @@ export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
             </div>
           </div>
         )}
-        <NextTimes preview={preview} zone={agent.zone} isOnce={repeat === "once" || isNextRun} />
-        {save.isError && (
-          <p className="bad-text" role="alert">
-            {explain(save.error)}
-          </p>
-        )}
+        <NextTimes
+          preview={preview}
+          zone={agent.zone}
+          isOnce={repeat === "once" || isNextRun}
+          horizon={isNextRun && !wake ? agent.schedule.max_horizon_seconds : null}
+        />
+        <ErrorText error={save.error} />
         <div className="row end">
           <button type="button" onClick={onClose}>
             Cancel
@@ -167,7 +172,7 @@ export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
             {wake ? "Save" : "Schedule"}
           </button>
         </div>
-      </form>
+      </Form>
     </Dialog>
   );
 }
@@ -179,7 +184,7 @@ function previewQuery(rule: {
   when: string | null;
   interval_seconds: number | null;
   cron: string | null;
-  timezone: string;
+  timezone?: string;
 }) {
   return {
     queryKey: ["wakes", "preview", rule],
@@ -190,41 +195,44 @@ function previewQuery(rule: {
 
 /** Preview the times 250 ms after the last keystroke. */
 function usePreview(rule: Rule) {
-  const text = JSON.stringify(rule);
-  const [settled, setSettled] = useState(text);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), 250);
-    return () => clearTimeout(timer);
-  }, [text]);
+  const settled = useDebounced(JSON.stringify(rule), 250);
   return useQuery({ ...previewQuery(JSON.parse(settled) as Rule), placeholderData: (before) => before });
 }
 
-function NextTimes({
-  preview,
-  zone,
-  isOnce,
-}: {
+interface NextTimesProps {
   preview: ReturnType<typeof usePreview>;
   zone: string;
   isOnce: boolean;
-}) {
+  horizon: number | null; // seconds: a run beyond it is moved to it
+}
+
+function NextTimes({ preview, zone, isOnce, horizon }: NextTimesProps) {
   const now = useNow(15);
+  const latest = horizon === null ? Infinity : now + horizon * 1000;
+  const times = preview.data?.times.slice(0, isOnce ? 1 : 5);
   return (
     <div className="next-times" aria-live="polite">
-      <h3>{isOnce ? "It will run" : "The next five times"}</h3>
+      <h3>{isOnce ? "It will run" : "The next times"}</h3>
       {preview.isError ? (
-        <p className="bad-text">{explain(preview.error)}</p>
+        <ErrorText error={preview.error} />
+      ) : times?.length === 0 ? (
+        <p className="muted">Not before you resume: the agent is paused.</p>
       ) : (
         <ol>
-          {(preview.data?.times ?? []).slice(0, isOnce ? 1 : 5).map((time) => (
-            <li key={time.nominal_at}>
-              <time dateTime={time.at} title={inZone(new Date(time.at), zone)}>
-                {absolute(new Date(time.at), now)}
-              </time>{" "}
-              <span className="muted">{relative(new Date(time.at), now)}</span>
-              {time.reason && <span className="badge wait">delayed: {reasonText(time.reason)}</span>}
-            </li>
-          ))}
+          {times?.map((time) => {
+            const isBeyond = Date.parse(time.at) > latest;
+            const at = isBeyond ? new Date(latest) : new Date(time.at);
+            return (
+              <li key={time.nominal_at}>
+                <time dateTime={at.toISOString()} title={inZone(at, zone)}>
+                  {absolute(at, now)}
+                </time>{" "}
+                <span className="muted">{relative(at, now)}</span>
+                {isBeyond && <span className="badge wait">moved: {reasonText("max_horizon")}</span>}
+                {time.reason && <span className="badge wait">delayed: {reasonText(time.reason)}</span>}
+              </li>
+            );
+          })}
         </ol>
       )}
     </div>

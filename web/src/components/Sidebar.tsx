@@ -6,14 +6,14 @@ import type { SessionShape } from "../api/rest.generated";
 import { MAX_LENGTH } from "../api/server.generated";
 import { Icon, type IconName } from "./Icon";
 import { Menu, MenuItem, MenuLabel } from "./Menu";
-import { PauseMenu, PauseReason, useResume } from "./PauseMenu";
-import { Time } from "./times";
+import { PausedUntil, PauseMenu, PauseReason, useResume } from "./PauseMenu";
+import { useDebounced } from "./useDebounced";
 import "./Sidebar.css";
 
 export function Sidebar() {
   const [isOpen, setOpen] = useState(false);
   const [location] = useLocation();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another place closes it
+  // biome-ignore lint/correctness/useExhaustiveDependencies: closes after each navigation
   useEffect(() => setOpen(false), [location]);
   useEffect(() => {
     const open = () => setOpen(true);
@@ -47,10 +47,10 @@ export function Sidebar() {
         </div>
         <NewSession />
         <nav aria-label="Main">
-          <Place href="/ui/agenda" icon="calendar" text="Agenda" />
-          <InboxPlace />
-          <Place href="/ui/agents" icon="agent" text="Agents" />
-          <Place href="/ui/settings" icon="settings" text="Settings" />
+          <NavLink href="/ui/agenda" icon="calendar" text="Agenda" />
+          <InboxLink />
+          <NavLink href="/ui/agents" icon="agent" text="Agents" />
+          <NavLink href="/ui/settings" icon="settings" text="Settings" />
         </nav>
         <SessionList />
         <PauseEverything />
@@ -82,11 +82,11 @@ function NewSession() {
   );
 }
 
-function Place({ href, icon, text, count = 0 }: { href: string; icon: IconName; text: string; count?: number }) {
+function NavLink({ href, icon, text, count = 0 }: { href: string; icon: IconName; text: string; count?: number }) {
   const [location] = useLocation();
   const isHere = location === href || location.startsWith(`${href}/`);
   return (
-    <Link href={href} className="place" aria-current={isHere ? "page" : undefined}>
+    <Link href={href} className="nav-link" aria-current={isHere ? "page" : undefined}>
       <Icon name={icon} />
       {text}
       {count > 0 && (
@@ -99,27 +99,17 @@ function Place({ href, icon, text, count = 0 }: { href: string; icon: IconName; 
   );
 }
 
-function InboxPlace() {
+function InboxLink() {
   const unread = (useQuery(queries.notifications).data ?? []).filter((each) => each.read_at === null).length;
-  return <Place href="/ui/inbox" icon="inbox" text="Inbox" count={unread} />;
-}
-
-/** A value that has not changed for 150 ms, so that typing does not send a request per letter. */
-function useSettled(value: string): string {
-  const [settled, setSettled] = useState(value);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(value), 150);
-    return () => clearTimeout(timer);
-  }, [value]);
-  return settled;
+  return <NavLink href="/ui/inbox" icon="inbox" text="Inbox" count={unread} />;
 }
 
 function SessionList() {
   const [search, setSearch] = useState("");
-  const [isPendingOnly, setPendingOnly] = useState(false);
-  const wanted = useSettled(search.trim());
+  const [isRecallOnly, setRecallOnly] = useState(false);
+  const wanted = useDebounced(search.trim(), 150);
   const sessions = useInfiniteQuery(
-    queries.sessions({ ...(wanted && { q: wanted }), ...(isPendingOnly && { has_recall: true }) }),
+    queries.sessions({ ...(wanted && { q: wanted }), ...(isRecallOnly && { has_recall: true }) }),
   );
   const shown = (sessions.data?.pages ?? []).flatMap((page) => page.sessions);
   return (
@@ -139,10 +129,10 @@ function SessionList() {
         <button
           type="button"
           className="quiet icon-only"
-          aria-pressed={isPendingOnly}
-          aria-label="Scheduled only"
-          title="Scheduled only"
-          onClick={() => setPendingOnly(!isPendingOnly)}
+          aria-pressed={isRecallOnly}
+          aria-label="Only sessions with a recall"
+          title="Only sessions with a recall"
+          onClick={() => setRecallOnly(!isRecallOnly)}
         >
           <Icon name="clock" />
         </button>
@@ -166,8 +156,8 @@ function SessionList() {
         <p className="muted small pad">
           {wanted
             ? `No session matches “${wanted}”.`
-            : isPendingOnly
-              ? "No session has a scheduled run."
+            : isRecallOnly
+              ? "No session has a recall."
               : "Your sessions will appear here."}
         </p>
       )}
@@ -193,8 +183,8 @@ function SessionRow({ session }: { session: SessionShape }) {
           <span
             className="session-clock"
             role="img"
-            aria-label="run scheduled"
-            title={`Scheduled run: ${new Date(session.recall.trigger_at).toLocaleString()}`}
+            aria-label="recall scheduled"
+            title={`Recall: ${new Date(session.recall.trigger_at).toLocaleString()}`}
           >
             <Icon name="clock" size={14} />
           </span>
@@ -213,13 +203,7 @@ function PauseEverything() {
         <p>
           <strong>Everything is paused</strong>
           <span className="muted small">
-            {pause.until ? (
-              <>
-                until <Time at={pause.until} />
-              </>
-            ) : (
-              "until you resume"
-            )}
+            <PausedUntil pause={pause} />
           </span>
         </p>
         <button type="button" className="small" onClick={() => resume.mutate(null)}>

@@ -3,13 +3,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
-import { call, explain } from "../api/client";
+import { call } from "../api/client";
 import * as queries from "../api/queries";
 import type { AgentShape, PauseShape, WakeShape } from "../api/rest.generated";
+import { ErrorText } from "./ErrorText";
 import { Icon } from "./Icon";
-import { byWhom, kindText, MODES, reasonText } from "./labels";
+import { byWhom, count, kindText, MODES, reasonText } from "./labels";
 import { MuteButton } from "./MuteButton";
-import { PauseMenu, PauseReason, useResume } from "./PauseMenu";
+import { PausedUntil, PauseMenu, PauseReason, useResume } from "./PauseMenu";
 import { ScheduleDialog } from "./ScheduleDialog";
 import { Time } from "./times";
 import "./WakeBanner.css";
@@ -31,8 +32,10 @@ export function WakeBanner({ agent, sessionId }: Props) {
     )
     .sort((one, other) => one.attempt_at.localeCompare(other.attempt_at));
   const paused = pause.everything ?? pause.pause;
-  if (paused && (agent.self_scheduling || here.length))
-    return <PausedBanner agent={agent} pause={paused} waiting={here.length} />;
+  if (paused && (agent.self_scheduling || here.length)) {
+    const held = sessionId ? here : wakes.filter((wake) => wake.agent_id === agent.id); // a pause holds every kind
+    return <PausedBanner agent={agent} pause={paused} heldCount={held.length} />;
+  }
   const soonest = here[0];
   if (soonest) return <ScheduledBanner agent={agent} wake={soonest} more={here.length - 1} />;
   return agent.self_scheduling ? <IdleBanner agent={agent} sessionId={sessionId} /> : null;
@@ -103,11 +106,7 @@ function ScheduledBanner({ agent, wake, more }: { agent: AgentShape; wake: WakeS
           <MuteButton wake={wake} />
         </div>
       </div>
-      {problem && (
-        <p className="bad-text" role="alert">
-          {explain(problem)}
-        </p>
-      )}
+      <ErrorText error={problem} />
       {isEditing && (
         <ScheduleDialog agent={agent} sessionId={wake.session_id} wake={wake} onClose={() => setEditing(false)} />
       )}
@@ -124,7 +123,7 @@ function useWakeActions(wake: WakeShape) {
   return { cancel, skip, runNow };
 }
 
-function PausedBanner({ agent, pause, waiting }: { agent: AgentShape; pause: PauseShape; waiting: number }) {
+function PausedBanner({ agent, pause, heldCount }: { agent: AgentShape; pause: PauseShape; heldCount: number }) {
   const resume = useResume();
   const isEverything = pause.agent_id === null;
   return (
@@ -133,17 +132,10 @@ function PausedBanner({ agent, pause, waiting }: { agent: AgentShape; pause: Pau
         <Icon name="pause" />
         <div className="banner-when">
           <strong>
-            {isEverything ? "Everything is paused" : "Paused"}{" "}
-            {pause.until ? (
-              <>
-                until <Time at={pause.until} zone={agent.zone} />
-              </>
-            ) : (
-              "until you resume"
-            )}
+            {isEverything ? "Everything is paused" : "Paused"} <PausedUntil pause={pause} zone={agent.zone} />
           </strong>
           <PauseReason pause={pause} />
-          {waiting > 0 && <span className="muted">{waiting === 1 ? "1 run on hold" : `${waiting} runs on hold`}</span>}
+          {heldCount > 0 && <span className="muted">{count(heldCount, "run")} on hold</span>}
         </div>
         <ModeChip agent={agent} />
       </div>

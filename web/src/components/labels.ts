@@ -1,4 +1,4 @@
-/** The server's codes as people read them. */
+/** Labels for the server's codes. */
 
 import { MODES, REASONS, RUN_NOTES, RUN_STATUSES, WAKE_KINDS } from "../api/server.generated";
 

@@ -1,7 +1,7 @@
 /** Browser notifications, if they are allowed. */
 
 import type { Notification as Notice } from "../api/frames.generated";
-import { queryClient, wakes } from "../api/queries";
+import { queryClient, wake } from "../api/queries";
 
 const KEY = "wakeful.notifications";
 
@@ -20,9 +20,8 @@ export async function allowNotifications(isOn: boolean): Promise<boolean> {
 }
 
 /** Show a notification while the page is in the background, unless its wake is muted; the inbox has it anyway. */
-export function showNotification(notice: Notice): void {
-  const wake = queryClient.getQueryData(wakes.queryKey)?.find((each) => each.id === notice.wake_id);
-  if (wake?.muted || !mayNotify() || document.visibilityState === "visible") return;
+export async function showNotification(notice: Notice): Promise<void> {
+  if (!mayNotify() || document.visibilityState === "visible" || (await isMuted(notice.wake_id))) return;
   const shown = new Notification(notice.title, {
     body: notice.body,
     tag: notice.notification_id,
@@ -30,11 +29,18 @@ export function showNotification(notice: Notice): void {
   });
   shown.onclick = () => {
     window.focus();
-    location.assign(placeOf(notice));
+    location.assign(addressOf(notice));
   };
 }
 
-interface Meant {
+/** Ask the server whether a wake is muted: one that has fired is not in the list of pending wakes. */
+async function isMuted(wakeId: string | null | undefined): Promise<boolean> {
+  if (!wakeId) return false;
+  const found = await queryClient.fetchQuery({ ...wake(wakeId), staleTime: 0 }).catch(() => null);
+  return found?.muted ?? false;
+}
+
+interface Target {
   code: string;
   run_id?: string | null;
   session_id?: string | null;
@@ -42,8 +48,8 @@ interface Meant {
   view_ref?: string | null;
 }
 
-/** The place a notification is about. */
-export function placeOf({ code, run_id, session_id, agent_id, view_ref }: Meant): string {
+/** Return the page that a notification is about. */
+export function addressOf({ code, run_id, session_id, agent_id, view_ref }: Target): string {
   if (view_ref && agent_id) return `/ui/agents/${agent_id}/views?view=${encodeURIComponent(view_ref)}`;
   if (code === "instructions_changed" && agent_id) return `/ui/agents/${agent_id}/configure#instructions`;
   if ((code === "storage_low" || code === "columns_renamed") && agent_id) return `/ui/agents/${agent_id}/data`;

@@ -1,4 +1,4 @@
-/** Light or dark: as the machine has it, or as someone chose here. */
+/** Light or dark: the system's setting, or the choice made in this browser. */
 
 export type Theme = "auto" | "light" | "dark";
 const KEY = "wakeful.theme";

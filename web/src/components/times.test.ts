@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { absolute, duration, relative, took } from "./times";
 
-const NOON = new Date(2026, 10, 17, 12).getTime(); // in the zone of whoever runs this
+const NOON = new Date(2026, 10, 17, 12).getTime(); // in the zone of this machine
 const MINUTE = 60_000;
 const at = (minutes: number) => new Date(NOON + minutes * MINUTE);
 
@@ -13,6 +13,10 @@ describe("duration", () => {
     [3600, "1 h"],
     [5400, "1 h 30 min"],
     [86_400 + 3600, "1 d 1 h"],
+    [21 * 3600 + 59 * 60, "22 h"],
+    [23 * 3600 + 59 * 60, "1 d"],
+    [3599, "1 h"],
+    [2 * 3600 - 10, "2 h"],
     [-90, "1 min 30 s"],
   ])("shows %i seconds as %s", (seconds, text) => expect(duration(seconds)).toBe(text));
 

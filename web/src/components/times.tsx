@@ -6,15 +6,23 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** Format a duration, in at most two units. */
+const SCALES = {
+  minutes: { unit: MINUTE, name: "min", below: 1, belowName: "s" },
+  hours: { unit: HOUR, name: "h", below: MINUTE, belowName: "min" },
+  days: { unit: DAY, name: "d", below: HOUR, belowName: "h" },
+};
+
+/** Format a duration, rounded to two units, or to one from ten of it on. */
 export function duration(seconds: number): string {
   const whole = Math.round(Math.abs(seconds));
   if (whole < MINUTE) return `${whole} s`;
-  const [unit, name, below, belowName] =
-    whole < HOUR ? [MINUTE, "min", 1, "s"] : whole < DAY ? [HOUR, "h", MINUTE, "min"] : [DAY, "d", HOUR, "h"];
-  const rest = Math.floor((whole % (unit as number)) / (below as number));
-  const first = `${Math.floor(whole / (unit as number))} ${name}`;
-  return rest && whole < 10 * (unit as number) ? `${first} ${rest} ${belowName}` : first;
+  const { unit, name, below, belowName } = SCALES[whole < HOUR ? "minutes" : whole < DAY ? "hours" : "days"];
+  const precision = whole < 10 * unit ? below : unit;
+  const rounded = Math.round(whole / precision) * precision;
+  if (rounded !== whole) return duration(rounded); // which may need a larger unit: 59 min 59 s is 1 h
+  const rest = (whole % unit) / below;
+  const first = `${Math.floor(whole / unit)} ${name}`;
+  return rest ? `${first} ${rest} ${belowName}` : first;
 }
 
 /** Format how long something took, with a fraction below ten seconds. */
@@ -86,7 +94,7 @@ class Ticker {
   };
 
   readonly read = (): number => {
-    // Stopped for long: what it showed last is out of date.
+    // Nobody subscribed for a while, so the last value is out of date.
     if (this.timer === undefined && Date.now() - this.now > this.milliseconds) this.now = Date.now();
     return this.now;
   };

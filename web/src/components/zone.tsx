@@ -22,7 +22,7 @@ export function useReportZone() {
   }, [isMissing, isIdle, mutate, me?.user.id]);
 }
 
-/** Ask once whether an agent from before people had a zone should use its user's. */
+/** Ask once whether an agent of version 0.1, which had its own time zone, should use its user's. */
 export function ZoneOffer({ agent }: { agent: AgentShape }) {
   const answer = queries.useQuickAct(
     (timezone: string | null) => call("PATCH /agents/{agent_id}", { path: { agent_id: agent.id }, body: { timezone } }),

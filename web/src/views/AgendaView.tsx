@@ -1,14 +1,15 @@
-/** Past and scheduled runs, by day or week. */
+/** Scheduled runs, past and future, by day or week. */
 
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { Link, useSearchParams } from "wouter";
 import { explain } from "../api/client";
 import * as queries from "../api/queries";
-import type { AgendaShape, AgentShape } from "../api/rest.generated";
+import type { AgendaShape, AgentShape, PauseShape } from "../api/rest.generated";
 import { Icon } from "../components/Icon";
 import { kindText, reasonOf, reasonText, statusOf } from "../components/labels";
 import { Empty, Failure, Loading, PageHeader } from "../components/Page";
+import { PausedUntil } from "../components/PauseMenu";
 import { inZone, useNow } from "../components/times";
 import "./AgendaView.css";
 
@@ -26,7 +27,7 @@ interface Entry {
 }
 
 const DAY = 86_400_000;
-const MAX_OF_ONE = 4; // more of one wake in a stretch are shown as one
+const FOLD_FROM = 4; // this many runs of one wake in a day (in the day view: an hour) are shown as one
 
 export default function AgendaView() {
   const [params, setParams] = useSearchParams();
@@ -95,17 +96,43 @@ export default function AgendaView() {
         ) : !agenda.data ? (
           <Loading what="the agenda" />
         ) : (
-          <Days
-            agenda={agenda.data}
-            agents={agents}
-            agentId={agentId}
-            first={first}
-            count={view === "day" ? 1 : 7}
-            now={now}
-          />
+          <>
+            <PausedNotices agents={agents.filter((agent) => !agentId || agent.id === agentId)} />
+            <Days
+              agenda={agenda.data}
+              agents={agents}
+              agentId={agentId}
+              first={first}
+              count={view === "day" ? 1 : 7}
+              now={now}
+            />
+          </>
         )}
       </div>
     </div>
+  );
+}
+
+/** The pauses: without them, an agenda from which a pause keeps runs away would say that there are none. */
+function PausedNotices({ agents }: { agents: AgentShape[] }) {
+  const everything = useQuery(queries.pauseOfAll).data;
+  if (everything) return <PausedNotice what="Everything" pause={everything} />;
+  return agents.map((agent) => <PausedAgent key={agent.id} agent={agent} />);
+}
+
+function PausedAgent({ agent }: { agent: AgentShape }) {
+  const pause = useQuery(queries.agentPause(agent.id)).data?.pause;
+  return pause && <PausedNotice what={agent.name} pause={pause} zone={agent.zone} />;
+}
+
+function PausedNotice({ what, pause, zone }: { what: string; pause: PauseShape; zone?: string | undefined }) {
+  return (
+    <p className="agenda-paused">
+      <Icon name="pause" size={15} />
+      <span>
+        {what} is paused <PausedUntil pause={pause} zone={zone} />. Scheduled runs are on hold.
+      </span>
+    </p>
   );
 }
 
@@ -126,7 +153,7 @@ function Days({ agenda, agents, agentId, first, count, now }: DaysProps) {
   }, [agenda, agentId, sessions]);
   if (entries.length === 0) {
     return (
-      <Empty icon="calendar" title="No runs and nothing scheduled">
+      <Empty icon="calendar" title="No scheduled runs in this period">
         <p>Ask an agent to do something later, as in “In 10 seconds check notes.txt”, and it appears here.</p>
       </Empty>
     );
@@ -215,20 +242,20 @@ function toEntries({ ran, planned }: AgendaShape, titles: Map<string, string>): 
     agentId: each.agent_id,
     text: each.comment || kindText(each.kind),
     tone: "planned",
-    state: `${kindText(each.kind)} planned`,
+    state: each.comment ? `${kindText(each.kind)} planned` : "planned",
     moved: each.reason && reasonText(each.reason),
     count: each.covers,
   }));
   return [...past, ...future].sort((one, other) => one.at.getTime() - other.at.getTime());
 }
 
-/** Show many entries of one wake in one stretch of time as one. */
-function fold(entries: Entry[], stretch: number): Entry[] {
-  const groups = Map.groupBy(entries, (entry) => `${entry.group}:${Math.floor(entry.at.getTime() / stretch)}`);
+/** Show many entries of one wake within a period as one. */
+function fold(entries: Entry[], periodMs: number): Entry[] {
+  const groups = Map.groupBy(entries, (entry) => `${entry.group}:${Math.floor(entry.at.getTime() / periodMs)}`);
   return [...groups.values()]
     .flatMap((group) => {
       const [head] = group;
-      if (group.length < MAX_OF_ONE || !head) return group;
+      if (group.length < FOLD_FROM || !head) return group;
       return [{ ...head, count: group.reduce((sum, entry) => sum + entry.count, 0) }];
     })
     .sort((one, other) => one.at.getTime() - other.at.getTime());

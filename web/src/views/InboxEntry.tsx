@@ -3,12 +3,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
-import { call, explain } from "../api/client";
+import { call } from "../api/client";
 import * as queries from "../api/queries";
 import type { ActionShape, NotificationShape } from "../api/rest.generated";
+import { ErrorText } from "../components/ErrorText";
 import { Icon } from "../components/Icon";
 import { MuteButton } from "../components/MuteButton";
-import { placeOf } from "../components/notifications";
+import { addressOf } from "../components/notifications";
 import { ScheduleDialog } from "../components/ScheduleDialog";
 import { Time } from "../components/times";
 import "./InboxEntry.css";
@@ -17,7 +18,7 @@ const CHANGES = [["notifications"], ["runs"], ["wakes"], ["sessions"]];
 
 export function InboxEntry({ entry }: { entry: NotificationShape }) {
   const agent = useQuery(queries.agents).data?.find((each) => each.id === entry.agent_id);
-  const wake = useQuery(queries.wakes).data?.find((each) => each.id === entry.wake_id); // none: it came for the last time
+  const wake = useQuery(queries.wakes).data?.find((each) => each.id === entry.wake_id); // undefined: not pending
   const [isScheduling, setScheduling] = useState(false);
   const read = queries.useQuickAct(
     () => call("POST /notifications/{notification_id}/read", { path: { notification_id: entry.id } }),
@@ -31,7 +32,7 @@ export function InboxEntry({ entry }: { entry: NotificationShape }) {
   const isLoopEnd = entry.code === "loop_ended";
   return (
     <li className={entry.read_at === null ? "inbox-entry is-unread" : "inbox-entry"}>
-      <Link href={placeOf(entry)} className="inbox-link" onClick={markRead}>
+      <Link href={addressOf(entry)} className="inbox-link" onClick={markRead}>
         <strong>{entry.title}</strong>
         <span>{entry.body}</span>
         <span className="muted small">
@@ -50,7 +51,7 @@ export function InboxEntry({ entry }: { entry: NotificationShape }) {
             Schedule again
           </button>
         )}
-        {entry.run_id && placeOf(entry) !== `/ui/runs/${entry.run_id}` && (
+        {entry.run_id && addressOf(entry) !== `/ui/runs/${entry.run_id}` && (
           <Link className="button small" href={`/ui/runs/${entry.run_id}`} onClick={markRead}>
             Open run
           </Link>
@@ -65,7 +66,7 @@ export function InboxEntry({ entry }: { entry: NotificationShape }) {
       {entry.actions?.map((action) => (
         <Approve key={action.path} entry={entry} action={action} onDone={markRead} />
       ))}
-      {again.isError && <p className="bad-text">{explain(again.error)}</p>}
+      <ErrorText error={again.error} />
       {isScheduling && agent && (
         <ScheduleDialog agent={agent} sessionId={null} wake={null} onClose={() => setScheduling(false)} />
       )}
@@ -119,7 +120,7 @@ function Approve({ entry, action, onDone }: ApproveProps) {
           {again && <Link href={`/ui/runs/${again}`}>Running again</Link>}
         </p>
       )}
-      {answer.isError && <p className="bad-text">{explain(answer.error)}</p>}
+      <ErrorText error={answer.error} />
     </div>
   );
 }

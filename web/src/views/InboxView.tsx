@@ -42,7 +42,7 @@ export default function InboxView() {
   );
 }
 
-export function BrowserNotifications({ isWordy = false }: { isWordy?: boolean }) {
+export function BrowserNotifications({ hasLabel = false }: { hasLabel?: boolean }) {
   const [isOn, setOn] = useState(mayNotify);
   if (!("Notification" in window)) return null;
   return (
@@ -54,7 +54,7 @@ export function BrowserNotifications({ isWordy = false }: { isWordy?: boolean })
       onClick={() => void allowNotifications(!isOn).then(setOn)}
     >
       <Icon name="bell" size={16} />
-      <span className={isWordy ? "" : "wide-only"}>
+      <span className={hasLabel ? "" : "wide-only"}>
         {isOn ? "Browser notifications on" : "Browser notifications off"}
       </span>
     </button>

@@ -1,7 +1,7 @@
 /** The changes a run made to its agent's database, and how to undo them. */
 
 import { useState } from "react";
-import { call, explain } from "../api/client";
+import { call } from "../api/client";
 import { useWrite } from "../api/database";
 import type { RunDetail, Undone } from "../api/rest.generated";
 import { Confirm } from "../components/Dialog";
@@ -34,7 +34,7 @@ export function RunChanges({ run, zone }: { run: RunDetail; zone: string | undef
           title="Undo this run's data?"
           text="Rows it added are deleted, and rows it changed get their old values back. Rows that were changed since are left alone and listed. The changelog records this, and deleted rows can be restored."
           action="Undo"
-          error={undo.isError ? explain(undo.error) : null}
+          error={undo.error}
           onConfirm={() => undo.mutate(undefined)}
           onClose={() => setAsking(false)}
         />

@@ -2,10 +2,11 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
-import { call, explain } from "../api/client";
+import { call } from "../api/client";
 import * as queries from "../api/queries";
 import type { RunDetail } from "../api/rest.generated";
 import { StatusBadge } from "../components/Badge";
+import { ErrorText } from "../components/ErrorText";
 import { Fact, Facts } from "../components/Facts";
 import { Icon } from "../components/Icon";
 import { byWhom, count, kindText, reasonOf, reasonText } from "../components/labels";
@@ -17,18 +18,18 @@ import "./RunSummary.css";
 interface Props {
   runId: string;
   zone: string | undefined;
-  isWhole?: boolean; // its output is shown beside it
+  hasOutput?: boolean; // the output is on the same page
 }
 
-export function RunSummary({ runId, zone, isWhole = false }: Props) {
+export function RunSummary({ runId, zone, hasOutput = false }: Props) {
   const run = useQuery(queries.run(runId));
-  if (run.isError) return <p className="bad-text">{explain(run.error)}</p>;
+  if (run.isError) return <ErrorText error={run.error} />;
   if (!run.data) return <Loading what="the run" />;
   return (
     <div className="stack">
       <RunFacts run={run.data} zone={zone} />
       {run.data.error && <p className="ending is-bad">{run.data.error}</p>}
-      <RunActions run={run.data} isWhole={isWhole} />
+      <RunActions run={run.data} hasOutput={hasOutput} />
       {run.data.wake_id && <Why wakeId={run.data.wake_id} />}
       <RunChanges key={runId} run={run.data} zone={zone} />
     </div>
@@ -51,7 +52,7 @@ function RunFacts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
       {run.trigger === "wake" && (
         <Fact name="Planned for">
           <Time at={run.nominal_at} zone={zone} />
-          {run.covers > 1 && ` and ${run.covers - 1} more times`}
+          {run.covers > 1 && ` and ${count(run.covers - 1, "more time")}`}
         </Fact>
       )}
       {run.started_at && (
@@ -88,13 +89,13 @@ function TimeLeft({ agentId, since }: { agentId: string; since: string }) {
   return <Fact name="Time left">{duration(Math.max(0, limit - (now - Date.parse(since)) / 1000))}</Fact>;
 }
 
-function RunActions({ run, isWhole }: { run: RunDetail; isWhole: boolean }) {
+function RunActions({ run, hasOutput }: { run: RunDetail; hasOutput: boolean }) {
   const path = { run_id: run.id };
   const changes = [["runs"], ["sessions"], ["agenda"]];
   const again = queries.useAct(() => call("POST /runs/{run_id}/again", { path }), changes);
-  const goOn = queries.useAct(() => call("POST /runs/{run_id}/continue", { path }), changes);
+  const resume = queries.useAct(() => call("POST /runs/{run_id}/continue", { path }), changes);
   const stop = queries.useAct(() => call("POST /runs/{run_id}/stop", { path }), changes);
-  const problem = [again, goOn, stop].find((each) => each.isError)?.error;
+  const problem = [again, resume, stop].find((each) => each.isError)?.error;
   const isLive = run.status === "running" || run.status === "queued";
   return (
     <div className="stack">
@@ -104,7 +105,7 @@ function RunActions({ run, isWhole }: { run: RunDetail; isWhole: boolean }) {
             Open the session
           </Link>
         )}
-        {!isWhole && (
+        {!hasOutput && (
           <Link className="button" href={`/ui/runs/${run.id}`}>
             Output
           </Link>
@@ -116,7 +117,7 @@ function RunActions({ run, isWhole }: { run: RunDetail; isWhole: boolean }) {
           </button>
         )}
         {["failed", "stopped", "interrupted"].includes(run.status) && (
-          <button type="button" onClick={() => goOn.mutate(undefined)}>
+          <button type="button" onClick={() => resume.mutate(undefined)}>
             <Icon name="play" size={14} />
             Continue
           </button>
@@ -132,11 +133,7 @@ function RunActions({ run, isWhole }: { run: RunDetail; isWhole: boolean }) {
           Running again: <Link href={`/ui/runs/${(again.data as { id: string }).id}`}>open the new run</Link>
         </p>
       )}
-      {problem && (
-        <p className="bad-text" role="alert">
-          {explain(problem)}
-        </p>
-      )}
+      <ErrorText error={problem} />
     </div>
   );
 }

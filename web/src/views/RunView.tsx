@@ -23,7 +23,7 @@ export default function RunView({ runId }: { runId: string }) {
     <div className="page">
       <PageHeader title={`${kindText(run.data.kind)}${agent ? ` of ${agent.name}` : ""}`} />
       <div className="page-body run-page">
-        <RunSummary runId={runId} zone={agent?.zone} isWhole />
+        <RunSummary runId={runId} zone={agent?.zone} hasOutput />
         <section aria-labelledby="output">
           <h2 id="output">Output</h2>
           <RunOutput runId={runId} sessionId={run.data.session_id} isLive={run.data.status === "running"} />

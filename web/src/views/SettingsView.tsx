@@ -24,7 +24,7 @@ export default function SettingsView() {
     <div className="page">
       <PageHeader title="Settings" />
       <div className="page-body">
-        <Running />
+        <ServerFacts />
         <Model />
         <ThisBrowser />
         {isAdmin && <You />}
@@ -45,7 +45,7 @@ const SHELL = {
   refused: <span className="bad-text">disabled: this machine has neither bubblewrap nor Landlock to confine them</span>,
 } as const;
 
-function Running() {
+function ServerFacts() {
   const about = useQuery(queries.about).data;
   const ready = useQuery(queries.readiness);
   const me = useQuery(queries.me).data;
@@ -67,7 +67,7 @@ function Running() {
         </Fact>
         <Fact name="Commands">{about && SHELL[about.shell]}</Fact>
         <Fact name="You">
-          {me?.user.name} ({me?.user.role})
+          {me?.user.name} ({me?.user.role === "owner" ? "owner" : "member"})
         </Fact>
       </Facts>
     </SettingsSection>
@@ -128,7 +128,7 @@ function ThisBrowser() {
         ))}
       </div>
       <p className="row">
-        <BrowserNotifications isWordy />
+        <BrowserNotifications hasLabel />
         <button type="button" onClick={() => logOut.mutate(undefined)}>
           Log out
         </button>
@@ -142,8 +142,9 @@ function About() {
   return (
     <SettingsSection title="About" text="Agents that set their own alarm.">
       <p>
-        Wakeful {about?.version}. This page loads nothing from other sites. Data leaves this server only for models,
-        channels, MCP servers and the web pages that agents fetch.
+        Wakeful {about?.version}. This page loads nothing from other sites. Data leaves this server only through models,
+        channels, MCP servers, the web pages that agents fetch, and commands if the settings file gives them network
+        access.
       </p>
       <p className="row">
         <button type="button" onClick={() => void openInTab("/docs")}>

@@ -1,5 +1,5 @@
 import { useEffect } from "react";
-import type { Refused } from "../api/client";
+import type { ApiError } from "../api/client";
 import { onLogin } from "../api/secret";
 import { LoginHelp } from "../components/LoginHelp";
 import "./SignedOut.css";
@@ -13,8 +13,8 @@ const WHY: Record<string, string> = {
     "This browser still has the login cookie, but not the secret that this page keeps beside it: its storage was cleared, or the login was for another address. Log in with a new link.",
 };
 
-/** For a browser the server does not know. */
-export function SignedOut({ reason }: { reason: Refused | null }) {
+/** The page of a browser that is not logged in. */
+export function SignedOut({ reason }: { reason: ApiError | null }) {
   useEffect(() => onLogin(() => location.reload()), []);
   return (
     <main className="signed-out">

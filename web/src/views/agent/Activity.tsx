@@ -2,10 +2,10 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { useLocation, useSearchParams } from "wouter";
-import { explain } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { AgentShape, RunShape } from "../../api/rest.generated";
 import { StatusBadge } from "../../components/Badge";
+import { ErrorText } from "../../components/ErrorText";
 import { kindText, reasonOf } from "../../components/labels";
 import { Empty, Loading } from "../../components/Page";
 import { Time } from "../../components/times";
@@ -19,7 +19,7 @@ export function Activity({ agent }: { agent: AgentShape }) {
   // On a phone there is no room beside the list, so a run has the whole screen.
   const choose = (id: string) =>
     matchMedia("(max-width: 800px)").matches ? navigate(`/ui/runs/${id}`) : setParams({ run: id }, { replace: true });
-  if (runs.isError) return <p className="bad-text">{explain(runs.error)}</p>;
+  if (runs.isError) return <ErrorText error={runs.error} />;
   if (!runs.data) return <Loading what="runs" />;
   if (runs.data.length === 0) {
     return (

@@ -39,14 +39,14 @@ const TABS: Tab[] = [
 export default function AgentView({ agentId, tab }: { agentId: string; tab: string }) {
   const agents = useQuery(queries.agents);
   const tabs = useRef<HTMLElement>(null);
-  const isThere = agents.data !== undefined;
-  // On a phone not all tabs fit; the one that is open is to be seen.
+  const isLoaded = agents.data !== undefined;
+  // On a phone not all tabs fit, so the current one is scrolled into view.
   useEffect(() => {
-    if (isThere)
+    if (isLoaded)
       tabs.current
         ?.querySelector(`[href$="/${CSS.escape(tab)}"]`)
         ?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  }, [tab, isThere]);
+  }, [tab, isLoaded]);
   if (agents.isError) return <Failure title="Agent" text={explain(agents.error)} retry={() => void agents.refetch()} />;
   if (!agents.data) return <Loading what="the agent" />;
   const agent = agents.data.find((each) => each.id === agentId);
@@ -60,8 +60,8 @@ export default function AgentView({ agentId, tab }: { agentId: string; tab: stri
       <PageHeader title={agent.name}>
         {!hasDatabase && (
           <Link className="button" href={`/ui/agenda?agent=${agent.id}`}>
-            <Icon name="clock" size={16} />
-            Runs
+            <Icon name="calendar" size={16} />
+            Agenda
           </Link>
         )}
         <Link className="button" href={`/?agent=${agent.id}`}>

@@ -3,17 +3,20 @@ import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import { call, explain } from "../../api/client";
 import * as queries from "../../api/queries";
+import type { AgentShape } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
 import { Dialog } from "../../components/Dialog";
+import { ErrorText } from "../../components/ErrorText";
+import { Form } from "../../components/Form";
 import { Icon } from "../../components/Icon";
 import { MODES } from "../../components/labels";
 import { Empty, Failure, Loading, PageHeader } from "../../components/Page";
+import { PausedUntil } from "../../components/PauseMenu";
 import { Time } from "../../components/times";
 import "./AgentsView.css";
 
 export default function AgentsView() {
   const agents = useQuery(queries.agents);
-  const wakes = useQuery(queries.wakes).data ?? [];
   const [isCreating, setCreating] = useState(false);
   if (agents.isError)
     return <Failure title="Agents" text={explain(agents.error)} retry={() => void agents.refetch()} />;
@@ -33,36 +36,52 @@ export default function AgentsView() {
           </Empty>
         ) : (
           <ul className="card-list">
-            {agents.data.map((agent) => {
-              const next = wakes
-                .filter((wake) => wake.agent_id === agent.id)
-                .sort((one, other) => one.attempt_at.localeCompare(other.attempt_at))[0];
-              return (
-                <li key={agent.id}>
-                  <Link href={`/ui/agents/${agent.id}`} className="card link agent-card">
-                    <h2>{agent.name}</h2>
-                    <p className="muted">{agent.description || "No description"}</p>
-                    <p className="row small">
-                      <span className="chip">
-                        {agent.self_scheduling ? MODES[agent.schedule.mode].label : "Self-scheduling off"}
-                      </span>
-                      <span className="muted">{agent.model ?? "Default model"}</span>
-                      {next && (
-                        <span className="muted">
-                          <Icon name="clock" size={13} /> next run{" "}
-                          <Time at={next.attempt_at} zone={agent.zone} form="relative" />
-                        </span>
-                      )}
-                    </p>
-                  </Link>
-                </li>
-              );
-            })}
+            {agents.data.map((agent) => (
+              <li key={agent.id}>
+                <AgentCard agent={agent} />
+              </li>
+            ))}
           </ul>
         )}
       </div>
       {isCreating && <NewAgent onClose={() => setCreating(false)} />}
     </div>
+  );
+}
+
+function AgentCard({ agent }: { agent: AgentShape }) {
+  return (
+    <Link href={`/ui/agents/${agent.id}`} className="card link agent-card">
+      <h2>{agent.name}</h2>
+      <p className="muted">{agent.description || "No description"}</p>
+      <p className="row small">
+        <span className="chip">{agent.self_scheduling ? MODES[agent.schedule.mode].label : "Self-scheduling off"}</span>
+        <span className="muted">{agent.model ?? "Default model"}</span>
+        <NextWake agent={agent} />
+      </p>
+    </Link>
+  );
+}
+
+/** The time of the agent's next scheduled run, or that it is paused. */
+function NextWake({ agent }: { agent: AgentShape }) {
+  const pauses = useQuery(queries.agentPause(agent.id)).data;
+  const times = (useQuery(queries.wakes).data ?? [])
+    .filter((wake) => wake.agent_id === agent.id)
+    .map((wake) => wake.attempt_at)
+    .sort();
+  const paused = pauses?.everything ?? pauses?.pause;
+  if (paused)
+    return (
+      <span className="badge wait">
+        <Icon name="pause" size={13} /> paused <PausedUntil pause={paused} zone={agent.zone} />
+      </span>
+    );
+  if (!times[0]) return null;
+  return (
+    <span className="muted">
+      <Icon name="clock" size={13} /> next run <Time at={times[0]} zone={agent.zone} form="relative" />
+    </span>
   );
 }
 
@@ -76,13 +95,7 @@ function NewAgent({ onClose }: { onClose: () => void }) {
   );
   return (
     <Dialog title="New agent" onClose={onClose}>
-      <form
-        className="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          make.mutate(undefined);
-        }}
-      >
+      <Form onSubmit={() => make.mutate(undefined)}>
         <label className="field">
           Name
           <input
@@ -95,17 +108,13 @@ function NewAgent({ onClose }: { onClose: () => void }) {
         <p className="muted small">
           It starts with file and web tools, and schedules nothing by itself until you allow it.
         </p>
-        {make.isError && (
-          <p className="bad-text" role="alert">
-            {explain(make.error)}
-          </p>
-        )}
+        <ErrorText error={make.error} />
         <div className="row end">
           <button type="submit" className="primary" disabled={make.isPending}>
             Create
           </button>
         </div>
-      </form>
+      </Form>
     </Dialog>
   );
 }

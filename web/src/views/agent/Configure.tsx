@@ -1,9 +1,9 @@
-/** An agent's settings. Each is saved as soon as it is set; there is no button to forget. */
+/** An agent's settings; each is saved when it is changed. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useLocation } from "wouter";
-import { call, explain } from "../../api/client";
+import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import { useAct } from "../../api/queries";
 import type { AgentShape } from "../../api/rest.generated";
@@ -28,7 +28,7 @@ export function Configure({ agent }: { agent: AgentShape }) {
   useEffect(() => {
     const show = () => location.hash && document.getElementById(location.hash.slice(1))?.scrollIntoView();
     show();
-    window.addEventListener("pushState", show); // the router's own event: the mode chip leads here from here, too
+    window.addEventListener("pushState", show); // sent by the router: links on this page lead to its sections
     window.addEventListener("hashchange", show);
     return () => {
       window.removeEventListener("pushState", show);
@@ -69,7 +69,7 @@ export function Configure({ agent }: { agent: AgentShape }) {
 
 function About({ agent, save }: PartProps) {
   return (
-    <SettingsSection id="about" title="About" text="Its name, and what it is always told.">
+    <SettingsSection id="about" title="About" text="Its name, and the prompt of every conversation.">
       <Field label="Name" value={agent.name} onSave={(name) => save({ name })} />
       <Field
         label="Description"
@@ -81,7 +81,7 @@ function About({ agent, save }: PartProps) {
         label="Prompt"
         rows={5}
         value={agent.system_prompt}
-        placeholder="What it is told before every conversation"
+        placeholder="Instructions that come before every conversation"
         onSave={(system_prompt) => save({ system_prompt })}
       />
     </SettingsSection>
@@ -110,7 +110,7 @@ function DeleteAgent({ agent }: { agent: AgentShape }) {
           title={`Delete ${agent.name}?`}
           text={text}
           action="Delete"
-          error={remove.isError ? explain(remove.error) : null}
+          error={remove.error}
           onConfirm={() => remove.mutate(undefined)}
           onClose={() => setAsking(false)}
         />

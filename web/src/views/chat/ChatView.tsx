@@ -2,9 +2,9 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { call, explain, Refused } from "../../api/client";
+import { ApiError, call, explain } from "../../api/client";
+import { showPageError } from "../../api/pageError";
 import * as queries from "../../api/queries";
-import { showRefusal } from "../../api/refusals";
 import type { SessionDetail } from "../../api/rest.generated";
 import { Failure, Loading, PageHeader } from "../../components/Page";
 import { WakeBanner } from "../../components/WakeBanner";
@@ -20,7 +20,7 @@ import "./ChatView.css";
 
 export function ChatView({ sessionId }: { sessionId: string }) {
   const loaded = useQuery(queries.session(sessionId));
-  if (loaded.isError && loaded.error instanceof Refused && loaded.error.status === 404) {
+  if (loaded.isError && loaded.error instanceof ApiError && loaded.error.status === 404) {
     return <Failure title="Session not found" text="It was deleted, or it belongs to someone else." />;
   }
   if (loaded.isError)
@@ -110,5 +110,5 @@ function useChat(session: SessionDetail) {
 }
 
 function stop(sessionId: string): void {
-  void call("POST /sessions/{session_id}/stop", { path: { session_id: sessionId } }).catch(showRefusal);
+  void call("POST /sessions/{session_id}/stop", { path: { session_id: sessionId } }).catch(showPageError);
 }

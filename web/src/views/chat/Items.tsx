@@ -1,16 +1,18 @@
 /** The parts of an answer. */
 
 import { createContext, memo, useContext, useEffect, useState } from "react";
-import { call, explain } from "../../api/client";
+import { call } from "../../api/client";
+import { useAct } from "../../api/queries";
 import { MAX_LENGTH } from "../../api/server.generated";
 import { CopyButton } from "../../components/CodeBlock";
+import { ErrorText } from "../../components/ErrorText";
 import { Icon } from "../../components/Icon";
 import { Markdown } from "../../components/Markdown";
 import { duration, took, useNow } from "../../components/times";
 import type { Item, Plan, Planning, Text, Thinking, Tool, Wait } from "./items";
 import "./Items.css";
 
-/** The id of the run whose items these are; a call that needs approval is answered there. */
+/** The id of the run whose items these are, for answering approvals. */
 export const RunOfItems = createContext<string | null>(null);
 
 export function Items({ items }: { items: Item[] }) {
@@ -36,7 +38,7 @@ const OneItem = memo(function OneItem({ item }: { item: Item }) {
   }
 });
 
-/** Opens while it runs and folds after, unless someone has opened or closed it by hand. */
+/** Reasoning: open while it streams and collapsed afterwards, unless the user has opened or closed it. */
 function ThinkingBlock({ item }: { item: Thinking }) {
   const [choice, setChoice] = useState<boolean | null>(null);
   const isOpen = choice ?? item.isRunning;
@@ -44,7 +46,7 @@ function ThinkingBlock({ item }: { item: Thinking }) {
     <section className="thinking">
       <button type="button" className="fold" aria-expanded={isOpen} onClick={() => setChoice(!isOpen)}>
         <Icon name="thought" size={15} />
-        {item.isRunning ? <span className="at-work">Thinking</span> : "Thought"}
+        {item.isRunning ? <span className="shimmer">Thinking</span> : "Thought"}
         <Icon name="chevron" size={14} />
       </button>
       {isOpen && (
@@ -83,7 +85,7 @@ const PHASES = ["Analysis", "Reflection", "Plan"];
 function PlanningLine({ item }: { item: Planning }) {
   return (
     <p className="note-line" role="status">
-      <span className="at-work">{item.label || PHASES[item.phase - 1]}</span>
+      <span className="shimmer">{item.label || PHASES[item.phase - 1]}</span>
       <span className="steps" aria-hidden="true">
         {PHASES.map((phase, index) => (
           <i key={phase} className={index < item.phase ? "is-done" : ""} />
@@ -95,11 +97,11 @@ function PlanningLine({ item }: { item: Planning }) {
 
 const WAITED_FOR = { model: "Waiting for the model", mcp_server: "Waiting for an MCP server" };
 
-/** What the run waits for. The seconds until a retry are counted for the eye alone: a screen reader would say each. */
+/** The reason of a wait. Screen readers skip the countdown, or they would read each second. */
 function WaitLine({ item }: { item: Wait }) {
   return (
     <p className="note-line is-wait">
-      <span className="at-work">
+      <span className="shimmer">
         {item.isRetried ? "Trying again" : WAITED_FOR[item.on]}
         {item.retryAt !== null && <Countdown to={item.retryAt} />}:
       </span>{" "}
@@ -113,7 +115,7 @@ function Countdown({ to }: { to: number }) {
   return left > 0 && <span aria-hidden="true"> in {duration(left)}</span>;
 }
 
-/** A call of a tool: its name and gist at a glance, everything when opened; a failed one says so plainly. */
+/** A tool call: name and main argument, and all details when opened. The error of a failed call is always shown. */
 function ToolCard({ item }: { item: Tool }) {
   const { isRunning } = item;
   const isUnanswered = item.result === null && !isRunning;
@@ -125,7 +127,7 @@ function ToolCard({ item }: { item: Tool }) {
       <button type="button" className="fold" aria-expanded={isOpen} onClick={() => setChoice(!isOpen)}>
         <Icon name={state === "failed" ? "alert" : "tool"} size={15} />
         <code className="tool-name">{item.tool}</code>
-        <span className="gist">{gist(item.args)}</span>
+        <span className="gist">{mainArgument(item.args)}</span>
         {state === "failed" && <span className="badge bad">failed</span>}
         {item.approval && item.isRunning && (
           <span className="badge wait">{item.approval === "asked" ? "needs approval" : item.approval}</span>
@@ -149,26 +151,20 @@ function ToolCard({ item }: { item: Tool }) {
   );
 }
 
-/** The agent may not do this by itself: a person says yes or no, and may say why. */
+/** Asks for approval of a tool call, with an optional reason. */
 function ApprovalForm({ callId }: { callId: string }) {
   const runId = useContext(RunOfItems);
   const [note, setNote] = useState("");
-  const [problem, setProblem] = useState<string | null>(null);
-  const [isSent, setSent] = useState(false);
-  if (runId === null) return null;
-  const answer = async (approve: boolean) => {
-    setSent(true);
-    setProblem(null);
-    try {
-      await call("POST /runs/{run_id}/approvals/{call_id}", {
-        path: { run_id: runId, call_id: callId },
+  const answer = useAct(
+    (approve: boolean) =>
+      call("POST /runs/{run_id}/approvals/{call_id}", {
+        path: { run_id: runId ?? "", call_id: callId },
         body: { approve, note: note.trim() || null },
-      });
-    } catch (error) {
-      setSent(false);
-      setProblem(explain(error));
-    }
-  };
+      }),
+    [],
+  );
+  const isSent = answer.isPending || answer.isSuccess;
+  if (runId === null) return null;
   return (
     <div className="approval" role="group" aria-label="Approve this?">
       <input
@@ -178,17 +174,13 @@ function ApprovalForm({ callId }: { callId: string }) {
         aria-label="Reason"
         onChange={(event) => setNote(event.target.value)}
       />
-      <button type="button" disabled={isSent} onClick={() => void answer(false)}>
+      <button type="button" disabled={isSent} onClick={() => answer.mutate(false)}>
         Refuse
       </button>
-      <button type="button" className="primary" disabled={isSent} onClick={() => void answer(true)}>
+      <button type="button" className="primary" disabled={isSent} onClick={() => answer.mutate(true)}>
         Approve
       </button>
-      {problem && (
-        <p className="bad-text" role="alert">
-          {problem}
-        </p>
-      )}
+      <ErrorText error={answer.error} />
     </div>
   );
 }
@@ -224,15 +216,15 @@ function Elapsed({ since }: { since: number | null }) {
   }, []);
   return (
     <span className="muted small">
-      <span className="at-work">
+      <span className="shimmer">
         {isLong && since !== null ? took(Math.max(1, Math.round((now - since) / 1000))) : "working"}
       </span>
     </span>
   );
 }
 
-/** Say in a few words what a call is about: its most telling argument. */
-function gist(args: Record<string, unknown>): string {
+/** Return the argument that best summarises a call, shortened. */
+function mainArgument(args: Record<string, unknown>): string {
   const telling = [
     "path",
     "url",
@@ -253,8 +245,8 @@ function gist(args: Record<string, unknown>): string {
   return typeof first === "string" ? clip(first.replace(/\s+/g, " "), 80) : "";
 }
 
-function clip(text: string, most: number): string {
-  return text.length > most ? `${text.slice(0, most)}…` : text;
+function clip(text: string, max: number): string {
+  return text.length > max ? `${text.slice(0, max)}…` : text;
 }
 
 function pretty(text: string): string {

@@ -3,9 +3,9 @@ import { loadBlob } from "../../api/client";
 import { openInTab } from "../../api/tickets";
 import "./Picture.css";
 
-const NEAR = "400px";
+const PRELOAD_MARGIN = "400px";
 
-/** A picture of a session, loaded when it comes near the screen; a click opens it in a tab of its own. */
+/** An image of a session, loaded when it is scrolled near; a click opens it in a new tab. */
 export function Picture({ address, label }: { address: string; label: string }) {
   const place = useRef<HTMLButtonElement>(null);
   const [src, setSrc] = useState<string | null>(null);
@@ -24,7 +24,7 @@ export function Picture({ address, label }: { address: string; label: string }) 
         watcher.disconnect();
         loadBlob(address).then(show, () => setFailed(true));
       },
-      { rootMargin: NEAR },
+      { rootMargin: PRELOAD_MARGIN },
     );
     if (place.current) watcher.observe(place.current);
     return () => {

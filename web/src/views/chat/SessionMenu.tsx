@@ -1,11 +1,13 @@
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
-import { call, explain } from "../../api/client";
+import { call } from "../../api/client";
 import { useAct } from "../../api/queries";
 import type { AgentShape, SessionDetail } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
 import { download } from "../../api/tickets";
 import { Confirm, Dialog } from "../../components/Dialog";
+import { ErrorText } from "../../components/ErrorText";
+import { Form } from "../../components/Form";
 import { Icon } from "../../components/Icon";
 import { Menu, MenuItem } from "../../components/Menu";
 
@@ -41,13 +43,7 @@ export function SessionMenu({ session, agent }: { session: SessionDetail; agent:
       </Menu>
       {open === "rename" && (
         <Dialog title="Rename this session" onClose={() => setOpen(null)}>
-          <form
-            className="stack"
-            onSubmit={(event) => {
-              event.preventDefault();
-              rename.mutate(undefined);
-            }}
-          >
+          <Form onSubmit={() => rename.mutate(undefined)}>
             <label className="field">
               Title
               <input
@@ -56,13 +52,13 @@ export function SessionMenu({ session, agent }: { session: SessionDetail; agent:
                 onChange={(event) => setTitle(event.target.value)}
               />
             </label>
-            {rename.isError && <p className="bad-text">{explain(rename.error)}</p>}
+            <ErrorText error={rename.error} />
             <div className="row end">
               <button type="submit" className="primary">
                 Rename
               </button>
             </div>
-          </form>
+          </Form>
         </Dialog>
       )}
       {open === "delete" && (
@@ -70,7 +66,7 @@ export function SessionMenu({ session, agent }: { session: SessionDetail; agent:
           title="Delete this session?"
           text="Its run is stopped, its scheduled runs are cancelled, and its messages are deleted."
           action="Delete"
-          error={remove.isError ? explain(remove.error) : null}
+          error={remove.error}
           onConfirm={() => remove.mutate(undefined)}
           onClose={() => setOpen(null)}
         />

@@ -6,6 +6,7 @@ import { useLocation, useSearchParams } from "wouter";
 import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { AgentShape } from "../../api/rest.generated";
+import { TOOLSETS } from "../../api/server.generated";
 import { PageHeader } from "../../components/Page";
 import { Composer } from "./composer/Composer";
 import { type OutgoingMessage, sendMessage } from "./sending";
@@ -26,9 +27,13 @@ export function StartView() {
     <div className="start">
       <PageHeader title="New session" />
       <div className="start-body">
-        <div className="start-words">
+        <div className="start-intro">
           <h2>What should {agent?.name ?? "the agent"} do?</h2>
-          <p className="muted">Now, or later: it can set its own alarm, and you can watch it wake.</p>
+          <p className="muted">
+            {agent?.self_scheduling === false
+              ? "It works when you write to it or schedule a run. Self-scheduling is off, so it cannot set its own alarm."
+              : "Now, or later: it can set its own alarm, and you can watch it wake."}
+          </p>
         </div>
         <Composer
           draftKey="start"
@@ -49,6 +54,7 @@ export function StartView() {
           )}
         </Composer>
         <Suggestions
+          agent={agent}
           onChoose={(content) => void getSessionId().then((id) => send({ content, images: [], files: [] }, id))}
         />
       </div>
@@ -91,12 +97,24 @@ function AgentPicker({ agents, chosen, onChange }: AgentPickerProps) {
   );
 }
 
-const SUGGESTIONS = ["What can you do?", "Write buy milk to notes.txt", "In 10 seconds check notes.txt"];
+type ToolsetName = keyof typeof TOOLSETS;
 
-function Suggestions({ onChoose }: { onChoose: (text: string) => void }) {
+/** Return whether an agent can use the tools of a toolset. */
+function has({ toolsets, self_scheduling }: AgentShape, name: ToolsetName): boolean {
+  return toolsets.includes(name) && (self_scheduling || !TOOLSETS[name].needs_self_scheduling);
+}
+
+const SUGGESTIONS: { text: string; needs?: ToolsetName }[] = [
+  { text: "What can you do?" },
+  { text: "Write buy milk to notes.txt", needs: "files" },
+  { text: "In 10 seconds check notes.txt", needs: "recall" },
+];
+
+function Suggestions({ agent, onChoose }: { agent: AgentShape | undefined; onChoose: (text: string) => void }) {
+  const possible = SUGGESTIONS.filter(({ needs }) => !needs || (agent && has(agent, needs)));
   return (
     <ul className="suggestions" aria-label="Examples">
-      {SUGGESTIONS.map((text) => (
+      {possible.map(({ text }) => (
         <li key={text}>
           <button type="button" className="quiet" onClick={() => onChoose(text)}>
             {text}

@@ -1,10 +1,11 @@
 /** One message and the answer to it. */
 
-import { memo, useState } from "react";
+import { memo } from "react";
 import { Link } from "wouter";
-import { call, explain } from "../../api/client";
+import { call } from "../../api/client";
 import { useAct } from "../../api/queries";
 import type { MessageShape, RunShape } from "../../api/rest.generated";
+import { ErrorText } from "../../components/ErrorText";
 import { Icon } from "../../components/Icon";
 import { reasonText } from "../../components/labels";
 import { Markdown } from "../../components/Markdown";
@@ -18,7 +19,7 @@ import "./TurnView.css";
 interface Props {
   turn: Turn;
   sessionId: string;
-  live: LiveRun | null; // of this very turn
+  live: LiveRun | null; // of this turn
   run: RunShape | undefined;
   zone: string | undefined;
   isLast: boolean;
@@ -58,7 +59,7 @@ function showsWork(items: Turn["items"]): boolean {
   return last.kind === "planning" || last.kind === "wait" || ("isRunning" in last && last.isRunning);
 }
 
-/** What was asked: by a person, or by a wake, which is light and has a clock. */
+/** The message of a person or of a wake; that of a wake is lighter and has a clock. */
 function Asked({ message, sessionId, zone }: { message: MessageShape; sessionId: string; zone: string | undefined }) {
   const isWoken = message.is_recall || (message.source !== null && message.source !== "preloaded");
   const who = message.is_recall ? "Recall" : message.source === "next_run" ? "Next run" : isWoken ? "Scheduled" : "You";
@@ -122,11 +123,11 @@ function Pictures({ images, sessionId }: { images: Record<string, string>[]; ses
 
 const ENDINGS: Record<string, string> = {
   failed: "This run failed.",
-  stopped: "You stopped this.",
+  stopped: "This run was stopped.",
   interrupted: "This run was interrupted.",
 };
 
-/** How a run ended, if not well; and the way on. */
+/** The end of a run: its time, or that it failed or was stopped, with a button to continue. */
 function Ending({ turn, live, run, zone, isLast }: Omit<Props, "sessionId">) {
   const status = live && live.status !== "done" ? live.status : run?.status;
   const message = live?.error?.message ?? run?.error;
@@ -159,20 +160,14 @@ function Ending({ turn, live, run, zone, isLast }: Omit<Props, "sessionId">) {
 }
 
 function Continue({ runId }: { runId: string }) {
-  const [problem, setProblem] = useState<string | null>(null);
   const go = useAct(() => call("POST /runs/{run_id}/continue", { path: { run_id: runId } }), [["runs"]]);
   return (
     <>
-      <button
-        type="button"
-        className="small"
-        disabled={go.isPending}
-        onClick={() => go.mutate(undefined, { onError: (error) => setProblem(explain(error)) })}
-      >
+      <button type="button" className="small" disabled={go.isPending} onClick={() => go.mutate(undefined)}>
         <Icon name="play" size={14} />
         Continue
       </button>
-      {problem && <span className="bad-text">{problem}</span>}
+      <ErrorText error={go.error} />
     </>
   );
 }

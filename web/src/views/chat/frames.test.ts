@@ -9,7 +9,7 @@ const itemsAfter = (...frames: SessionFrame[]) =>
 const started: SessionFrame = { type: "tool_started", tool: "read_file", args: {}, call_id: "c" };
 
 describe("addFrame", () => {
-  it("joins deltas, and begins anew after thinking", () => {
+  it("joins deltas, and starts a new item after thinking", () => {
     const items = itemsAfter(
       { type: "thinking_delta", delta: "Hm" },
       { type: "stream_delta", delta: "Hel" },

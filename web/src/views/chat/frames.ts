@@ -10,7 +10,7 @@ export function addFrame(items: Item[], frame: SessionFrame, now: number | null)
 }
 
 function addTo(before: Item[], frame: SessionFrame, now: number | null): Item[] {
-  const items = withoutWait(before); // whatever comes next ends the waiting
+  const items = withoutWait(before); // any other frame ends the wait
   switch (frame.type) {
     case "waiting":
       return wait(items, frame, now);
@@ -62,7 +62,7 @@ function addTo(before: Item[], frame: SessionFrame, now: number | null): Item[] 
 function wait(items: Item[], frame: Extract<SessionFrame, { type: "waiting" }>, now: number | null): Item[] {
   const { for: on, reason, retry_in } = frame;
   const isRetried = typeof retry_in === "number";
-  // The run goes on without a server that did not start, and that stays worth knowing.
+  // The run continues without an MCP server that did not start, so this stays in the transcript.
   if (on === "mcp_server" && isRetried) return [...items, { kind: "note", text: `MCP server ${reason}` }];
   const retryAt = isRetried && now !== null ? now + retry_in * 1000 : null;
   return [...items, { kind: "wait", on, reason, retryAt, isRetried }];
@@ -79,7 +79,7 @@ function append(items: Item[], kind: "thinking" | "text", delta: string): Item[]
   return [...before, { kind, text: delta, isRunning: true }];
 }
 
-/** Nothing goes on any more in pieces of a kind. */
+/** Mark the items of a kind as complete. */
 function settle(items: Item[], kind: "thinking" | "text"): Item[] {
   return items.map((item) => (item.kind === kind && item.isRunning ? { ...item, isRunning: false } : item));
 }
@@ -106,7 +106,7 @@ function startTool(items: Item[], frame: Extract<SessionFrame, { type: "tool_sta
   });
 }
 
-/** Put a call in the place it has already, or behind everything. */
+/** Replace a call's item, or add it at the end. */
 function withTool(items: Item[], tool: Tool): Item[] {
   const index = items.findLastIndex((item) => item.kind === "tool" && item.callId === tool.callId);
   return index < 0 ? [...items, tool] : items.with(index, tool);

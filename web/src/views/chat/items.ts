@@ -37,7 +37,7 @@ export interface Tool {
   tool: string;
   args: Record<string, unknown>;
   isRunning: boolean;
-  result: string | null; // null: none yet, or none any more
+  result: string | null; // null: none yet, or the run ended without one
   success: boolean | null;
   metadata: Record<string, unknown>;
   startedAt: number | null; // milliseconds; null: it began before the page was open

@@ -19,7 +19,7 @@ const NEAR_END = 60; // pixels
 export function useFollowEnd(box: Box, content: Box, hasOwnMessage: boolean) {
   const follows = useRef(true);
   const lastTop = useRef(0);
-  const height = useRef(0); // of the whole content when it was last drawn
+  const height = useRef(0); // of the whole content when it was last rendered
   const [isAway, setAway] = useState(false);
 
   const scrollToEnd = useCallback(
@@ -63,7 +63,7 @@ export function useFollowEnd(box: Box, content: Box, hasOwnMessage: boolean) {
 }
 
 const FIRST_SHOWN = 16;
-const MORE_SHOWN = 4; // as many as are drawn within one frame
+const MORE_SHOWN = 4; // about as many as can be rendered within one frame
 
 /** Return how many of the latest turns to show: more as the reader comes near the first. */
 export function useEarlierTurns(
@@ -91,7 +91,7 @@ export function useEarlierTurns(
   useLayoutEffect(() => {
     const element = box.current;
     if (!element || count === FIRST_SHOWN || follows.current) return;
-    element.scrollTop += element.scrollHeight - height.current; // what was added above moves nothing in view
+    element.scrollTop += element.scrollHeight - height.current; // keep the visible part in place
   }, [box, count, follows, height]);
 
   return count;

@@ -20,29 +20,29 @@ export interface LiveRun {
 
 export interface StreamState {
   link: LinkState;
-  live: LiveRun | null; // the one at work
-  settling: readonly LiveRun[]; // those that have ended, until the saved transcript is read again
-  isReplaying: boolean; // what comes now was said before we came: no animation
-  ended: readonly string[]; // the runs that have ended since we came
+  live: LiveRun | null; // the run in progress
+  settling: readonly LiveRun[]; // ended runs, until the saved transcript is reloaded
+  isReplaying: boolean; // the frames are from before the connection: no animation
+  ended: readonly string[]; // the runs that have ended since the page was opened
 }
 
 type Numbered = (SessionFrame | ScheduleUpdate) & { seq?: number | null };
 
-const APART = 24; // milliseconds between two drawings: every second frame of most screens
+const MIN_RENDER_GAP_MS = 24; // renders at every second frame of most screens
 
 export class SessionStream {
   private state: StreamState = { link: "connecting", live: null, settling: [], isReplaying: false, ended: [] };
   private shown = this.state;
   private readonly listeners = new Set<() => void>();
   private readonly socket: LiveSocket<Numbered>;
-  private frameAsked = 0;
-  private drawnAt = 0;
-  private lastAsked = 0; // loads are counted, so that an answer that is late does not undo a later one
+  private frameRequest = 0;
+  private renderedAt = 0;
+  private lastRequested = 0; // numbers of load requests, so that a late response does not replace a newer one
   private lastTaken = 0;
 
   constructor(private readonly sessionId: string) {
     this.socket = new LiveSocket<Numbered>(`/ws/sessions/${encodeURIComponent(sessionId)}`, {
-      onFrame: (frame) => this.hear(frame),
+      onFrame: (frame) => this.receive(frame),
       onState: (link) => this.change({ link }),
     });
   }
@@ -55,32 +55,32 @@ export class SessionStream {
   readonly snapshot = (): StreamState => this.shown;
 
   close(): void {
-    cancelAnimationFrame(this.frameAsked);
+    cancelAnimationFrame(this.frameRequest);
     this.socket.close();
   }
 
-  /** Text comes faster than eyes read it, so everything that came is drawn together, and never in two frames running. */
+  /** Render changes together, at most in every second animation frame: text arrives faster than that. */
   private change(changed: Partial<StreamState>): void {
     this.state = { ...this.state, ...changed };
     if (document.visibilityState === "hidden")
-      this.draw(); // a hidden page is given no frames, and may have a message to send
-    else this.frameAsked ||= requestAnimationFrame(this.drawInTime);
+      this.render(); // a hidden page gets no animation frames, and may have a queued message to send
+    else this.frameRequest ||= requestAnimationFrame(this.renderInTime);
   }
 
-  private readonly drawInTime = (now: number): void => {
-    const isEarly = now - this.drawnAt < APART;
-    this.frameAsked = isEarly ? requestAnimationFrame(this.drawInTime) : 0;
+  private readonly renderInTime = (now: number): void => {
+    const isEarly = now - this.renderedAt < MIN_RENDER_GAP_MS;
+    this.frameRequest = isEarly ? requestAnimationFrame(this.renderInTime) : 0;
     if (isEarly) return;
-    this.drawnAt = now;
-    this.draw();
+    this.renderedAt = now;
+    this.render();
   };
 
-  private draw(): void {
+  private render(): void {
     this.shown = this.state;
     for (const listener of this.listeners) listener();
   }
 
-  private hear(frame: Numbered): void {
+  private receive(frame: Numbered): void {
     switch (frame.type) {
       case "session_sync":
         void this.reload();
@@ -117,8 +117,8 @@ export class SessionStream {
 
   private begin(runId: string): void {
     const { live, settling } = this.state;
-    const cutOff = live?.runId === runId ? live.items : null; // by a crash: what it said after its last saved step is void
-    // A run that is continued goes on behind what it has said before. The transcript may have more of it than that.
+    const cutOff = live?.runId === runId ? live.items : null; // by a crash: frames since its last saved step are void
+    // A continued run starts with the items it had before, from the stream if they are still there.
     const before = settling.findLast((run) => run.runId === runId)?.items;
     const known = queryClient.getQueryData(sessionQuery(this.sessionId).queryKey);
     this.change({
@@ -132,7 +132,7 @@ export class SessionStream {
     });
   }
 
-  /** Load until the message that a run answers is there: it may come from elsewhere, and a wake saves it as it begins. */
+  /** Reload until the run's message is saved: a wake does that at its start, and another client may have sent it. */
   private async loadOpening(runId: string): Promise<SessionDetail> {
     for (let pause = 150; ; pause *= 2) {
       const saved = await this.load();
@@ -150,7 +150,7 @@ export class SessionStream {
   private end(status: LiveRun["status"], error: LiveRun["error"] = null): void {
     const { live, settling, ended, isReplaying } = this.state;
     const over: LiveRun[] = live ? [{ ...live, status, error, items: settleAll(live.items) }] : [];
-    // What is replayed is a run at work: an end in it was one of before it was continued.
+    // Only a run in progress is replayed: an end in it is from before the run was continued.
     const justEnded = isReplaying ? [] : over.map((run) => run.runId);
     this.change({ live: null, settling: [...settling, ...over], ended: [...ended, ...justEnded] });
     if (!isReplaying) void this.reload();
@@ -166,10 +166,10 @@ export class SessionStream {
     this.change({ settling: this.state.settling.filter((run) => !settling.includes(run)) });
   }
 
-  /** Ask anew even while an earlier question is open: its answer may have been written too early. */
+  /** Send a new request even if an earlier one is pending: that response may be out of date. */
   private async load(): Promise<SessionDetail> {
     const { queryKey } = sessionQuery(this.sessionId);
-    const asked = ++this.lastAsked;
+    const asked = ++this.lastRequested;
     await queryClient.cancelQueries({ queryKey });
     const saved = await call("GET /sessions/{session_id}", { path: { session_id: this.sessionId } });
     if (asked > this.lastTaken) {

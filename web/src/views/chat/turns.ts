@@ -40,7 +40,7 @@ function isSaved({ runId, message, savedBefore }: PendingMessage, messages: Mess
   return messages.slice(savedBefore).some((saved) => saved.role === "user" && saved.content === message.content);
 }
 
-/** Make sure of a turn for a run: the last message is the one it answers, if that names no run. */
+/** Return the turns with one for a run. The last message belongs to it if it names no run. */
 function withRun(turns: Turn[], runId: string): Turn[] {
   if (turns.some((turn) => turn.runId === runId)) return turns;
   const last = turns.at(-1);
@@ -80,7 +80,7 @@ export function toTurns(messages: MessageShape[]): Turn[] {
   return withKeys(turns);
 }
 
-/** A turn is known by its run, so that it stays the same one on the screen when its message is saved. */
+/** Key turns by their run, so that a turn is not rendered again from scratch when its message is saved. */
 function withKeys(turns: Turn[]): Turn[] {
   const seen = new Map<string, number>();
   for (const turn of turns) {
@@ -134,7 +134,7 @@ function addStep(items: Item[], message: MessageShape, openCalls: OpenCalls): vo
     return;
   }
   if (message.thinking) items.push({ kind: "thinking", text: message.thinking, isRunning: false });
-  if (message.role !== "assistant") return; // what only the model needs: a subagent's task, thoughts while planning
+  if (message.role !== "assistant") return; // only for the model: a subagent's task, reasoning while planning
   if (message.note) {
     items.push({ kind: "note", text: NOTES[message.note] ?? message.content });
     return;
@@ -148,7 +148,7 @@ function addStep(items: Item[], message: MessageShape, openCalls: OpenCalls): vo
   }
 }
 
-/** Return the part of a saved transcript that was said already when a crash cut a run off; later attempts may have saved more. */
+/** Return the saved items that were already shown when a crash cut a run off; later attempts may have saved more. */
 export function savedPart(said: Item[], saved: Item[]): Item[] {
   let place = 0;
   const isOfLater = (item: Item) => {

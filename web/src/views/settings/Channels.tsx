@@ -1,12 +1,14 @@
 /** Notification channels. An address is a secret: it is saved and never shown again. */
 
 import { useQuery } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { call, explain } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { ChannelShape } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
 import { Confirm } from "../../components/Dialog";
+import { ErrorText } from "../../components/ErrorText";
+import { Form } from "../../components/Form";
 import { SettingsSection } from "../../components/SettingsSection";
 import { Time } from "../../components/times";
 
@@ -19,7 +21,7 @@ export function Channels() {
       title="Channels"
       text="Notifications go to the inbox and to these channels: ntfy, e-mail, chat services and more."
     >
-      {channels.isError && <p className="bad-text">{explain(channels.error)}</p>}
+      <ErrorText error={channels.error} />
       {channels.data?.length === 0 && (
         <p className="muted">
           None yet. With ntfy, for example: pick a hard-to-guess topic, subscribe to it in the ntfy app, then add
@@ -102,7 +104,7 @@ function Channel({ channel }: { channel: ChannelShape }) {
           title={`Delete ${channel.name}?`}
           text="Its address is deleted; to use it again you have to enter it again."
           action="Delete"
-          error={remove.isError ? explain(remove.error) : null}
+          error={remove.error}
           onConfirm={() => remove.mutate(undefined)}
           onClose={() => setAsking(false)}
         />
@@ -119,15 +121,11 @@ function Add() {
     CHANGES,
     () => {
       setName("");
-      setUrl(""); // from here on only the server knows it
+      setUrl(""); // a secret, which is not kept in the page
     },
   );
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    add.mutate(undefined);
-  };
   return (
-    <form className="stack" onSubmit={submit}>
+    <Form onSubmit={() => add.mutate(undefined)}>
       <div className="row wrap">
         <input
           value={name}
@@ -157,11 +155,7 @@ function Add() {
         </a>{" "}
         (an open-source library). It is a secret and is not shown again.
       </p>
-      {add.isError && (
-        <p className="bad-text" role="alert">
-          {explain(add.error)}
-        </p>
-      )}
-    </form>
+      <ErrorText error={add.error} />
+    </Form>
   );
 }

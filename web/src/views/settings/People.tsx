@@ -1,11 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { call, explain } from "../../api/client";
+import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { UserShape } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
 import { CopyButton } from "../../components/CodeBlock";
 import { Confirm } from "../../components/Dialog";
+import { Form } from "../../components/Form";
 import { SettingsSection } from "../../components/SettingsSection";
 import { Time } from "../../components/times";
 import { Problem } from "./Problem";
@@ -65,9 +66,9 @@ export function People({ meId }: { meId: string }) {
       {leaving && (
         <Confirm
           title={`Remove ${leaving.name}?`}
-          text="Their browsers and programs are logged out at once, and login links no longer work for them."
+          text="Their browsers and programs are logged out at once, login links no longer work for them, their scheduled runs are cancelled, and running ones are stopped."
           action="Remove"
-          error={remove.isError ? explain(remove.error) : null}
+          error={remove.error}
           onConfirm={() => remove.mutate(leaving.id)}
           onClose={() => setLeaving(null)}
         />
@@ -80,13 +81,7 @@ export function People({ meId }: { meId: string }) {
           </p>
         </div>
       )}
-      <form
-        className="row wrap"
-        onSubmit={(event) => {
-          event.preventDefault();
-          add.mutate(undefined);
-        }}
-      >
+      <Form className="row wrap" onSubmit={() => add.mutate(undefined)}>
         <input
           value={name}
           required
@@ -96,7 +91,7 @@ export function People({ meId }: { meId: string }) {
           onChange={(event) => setName(event.target.value)}
         />
         <button type="submit">Add a person</button>
-      </form>
+      </Form>
       <Problem error={problem} />
     </SettingsSection>
   );

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
-import { explain } from "../../api/client";
 import * as queries from "../../api/queries";
+import { ErrorText } from "../../components/ErrorText";
 import { Fact, Facts } from "../../components/Facts";
 import { SettingsSection } from "../../components/SettingsSection";
 
@@ -12,7 +12,7 @@ export function Storage() {
       title="Disk and retention"
       text="What this server stores, and for how long. The settings file changes how long."
     >
-      {storage.isError && <p className="bad-text">{explain(storage.error)}</p>}
+      <ErrorText error={storage.error} />
       {data && (
         <Facts>
           <Fact name="Store">{size(data.store_bytes)}</Fact>

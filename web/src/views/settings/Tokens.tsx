@@ -1,10 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { NewTokenShape } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
 import { CopyButton } from "../../components/CodeBlock";
+import { Form } from "../../components/Form";
 import { SettingsSection } from "../../components/SettingsSection";
 import { Time } from "../../components/times";
 import { Problem } from "./Problem";
@@ -30,10 +31,6 @@ export function Tokens() {
     (id: string) => call("DELETE /tokens/{token_id}", { path: { token_id: id } }),
     [["tokens"]],
   );
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    make.mutate(undefined);
-  };
   const problem = make.error ?? revoke.error;
   return (
     <SettingsSection title="Tokens" text="For programs and logged-in browsers. Revoking one closes its connections.">
@@ -66,7 +63,7 @@ export function Tokens() {
           </p>
         </div>
       )}
-      <form className="row wrap" onSubmit={submit}>
+      <Form className="row wrap" onSubmit={() => make.mutate(undefined)}>
         <input
           value={name}
           required
@@ -87,7 +84,7 @@ export function Tokens() {
           ))}
         </select>
         <button type="submit">Create token</button>
-      </form>
+      </Form>
       <Problem error={problem} />
     </SettingsSection>
   );

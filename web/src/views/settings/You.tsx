@@ -1,8 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { call, explain } from "../../api/client";
+import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import { MAX_LENGTH } from "../../api/server.generated";
+import { ErrorText } from "../../components/ErrorText";
+import { Form } from "../../components/Form";
 import { SettingsSection } from "../../components/SettingsSection";
 import { BROWSER_ZONE, ZoneNames } from "../../components/zone";
 
@@ -21,13 +23,7 @@ export function You() {
       title="Your time zone"
       text="Used for times such as “tomorrow at 9”, and by agents without their own time zone."
     >
-      <form
-        className="row wrap"
-        onSubmit={(event) => {
-          event.preventDefault();
-          save.mutate((written ?? saved).trim());
-        }}
-      >
+      <Form className="row wrap" onSubmit={() => save.mutate((written ?? saved).trim())}>
         <input
           value={written ?? saved}
           required
@@ -45,12 +41,8 @@ export function You() {
             Use {BROWSER_ZONE}
           </button>
         )}
-      </form>
-      {save.isError && (
-        <p className="bad-text" role="alert">
-          {explain(save.error)}
-        </p>
-      )}
+      </Form>
+      <ErrorText error={save.error} />
     </SettingsSection>
   );
 }

@@ -1,9 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { call, explain } from "../../../api/client";
+import { call } from "../../../api/client";
 import { database, useWrite } from "../../../api/database";
 import type { AgentShape } from "../../../api/rest.generated";
 import { Confirm, Dialog } from "../../../components/Dialog";
+import { ErrorText } from "../../../components/ErrorText";
+import { Form } from "../../../components/Form";
 import { SettingsSection } from "../../../components/SettingsSection";
 
 /** Rotates the key of an agent's database, or erases it. */
@@ -37,55 +39,38 @@ export function DatabaseSettings({ agent }: { agent: AgentShape }) {
           title="Rotate the key?"
           text="The database and its snapshots are re-encrypted. Earlier copies, such as backups, still need the old key, which is deleted."
           action="Rotate"
-          error={rotate.isError ? explain(rotate.error) : null}
+          error={rotate.error}
           onConfirm={() => rotate.mutate(undefined)}
           onClose={close}
         />
       )}
-      {asking === "erase" && (
-        <Erase
-          name={agent.name}
-          error={erase.isError ? explain(erase.error) : null}
-          onErase={erase.mutate}
-          onClose={close}
-        />
-      )}
+      {asking === "erase" && <Erase name={agent.name} error={erase.error} onErase={erase.mutate} onClose={close} />}
     </SettingsSection>
   );
 }
 
 interface EraseProps {
   name: string;
-  error: string | null;
+  error: unknown;
   onErase: (typed: string) => void;
   onClose: () => void;
 }
 
-/** Nothing brings this back, so a slip of the mouse must not do it. */
+/** Erasing cannot be undone, so it needs the typed name as well as a click. */
 function Erase({ name, error, onErase, onClose }: EraseProps) {
   const [typed, setTyped] = useState("");
   return (
     <Dialog title={`Erase the data of ${name}?`} onClose={onClose}>
-      <form
-        className="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          onErase(typed);
-        }}
-      >
+      <Form onSubmit={() => onErase(typed)}>
         <p>
-          Every table, view and change is deleted for good: the key is destroyed, so no copy can be read either. The
-          agent stays and can start again.
+          Every table, view and change is deleted for good. The key is destroyed, so that copies of the file cannot be
+          read either, unless there is a copy of <code>db.key</code> too. The agent stays and can start again.
         </p>
         <label className="field">
           Type the agent's name, “{name}”, to erase it
           <input value={typed} autoComplete="off" onChange={(event) => setTyped(event.target.value)} />
         </label>
-        {error && (
-          <p className="bad-text" role="alert">
-            {error}
-          </p>
-        )}
+        <ErrorText error={error} />
         <div className="row end">
           <button type="button" onClick={onClose}>
             Cancel
@@ -94,7 +79,7 @@ function Erase({ name, error, onErase, onClose }: EraseProps) {
             Erase
           </button>
         </div>
-      </form>
+      </Form>
     </Dialog>
   );
 }

@@ -1,10 +1,11 @@
-/** AGENTS.md and the skills of an agent. A file that a program changed is left out of prompts until someone accepts it. */
+/** AGENTS.md and skills. A file that a program changed is not used in prompts until someone accepts it. */
 
 import { useQuery } from "@tanstack/react-query";
-import { call, explain } from "../../../api/client";
+import { call } from "../../../api/client";
 import * as queries from "../../../api/queries";
 import type { AgentShape, InstructionFileShape } from "../../../api/rest.generated";
 import { CodeBlock } from "../../../components/CodeBlock";
+import { ErrorText } from "../../../components/ErrorText";
 import { SettingsSection } from "../../../components/SettingsSection";
 import { Field } from "./fields";
 
@@ -27,7 +28,7 @@ export function Instructions({ agent }: { agent: AgentShape }) {
       title="Instructions"
       text="AGENTS.md goes into every prompt; skills are listed there by name. Only what you saved or accepted is used."
     >
-      {files.isError && <p className="bad-text">{explain(files.error)}</p>}
+      <ErrorText error={files.error} />
       {agentsFile?.accepted !== false && (
         <Field
           label={AGENTS_FILE}
@@ -42,16 +43,16 @@ export function Instructions({ agent }: { agent: AgentShape }) {
       </p>
       {files.data?.map((file) =>
         file.accepted ? (
-          file.path !== AGENTS_FILE && <Used key={file.path} file={file} />
+          file.path !== AGENTS_FILE && <AcceptedFile key={file.path} file={file} />
         ) : (
-          <Changed key={file.path} agent={agent} file={file} />
+          <ChangedFile key={file.path} agent={agent} file={file} />
         ),
       )}
     </SettingsSection>
   );
 }
 
-function Used({ file }: { file: InstructionFileShape }) {
+function AcceptedFile({ file }: { file: InstructionFileShape }) {
   return (
     <details>
       <summary>{file.path}</summary>
@@ -60,7 +61,7 @@ function Used({ file }: { file: InstructionFileShape }) {
   );
 }
 
-function Changed({ agent, file }: { agent: AgentShape; file: InstructionFileShape }) {
+function ChangedFile({ agent, file }: { agent: AgentShape; file: InstructionFileShape }) {
   const accept = queries.useAct(
     () =>
       call("POST /agents/{agent_id}/instructions/{path}/accept", {
@@ -81,7 +82,7 @@ function Changed({ agent, file }: { agent: AgentShape; file: InstructionFileShap
           Accept
         </button>
       </div>
-      {accept.isError && <p className="bad-text">{explain(accept.error)}</p>}
+      <ErrorText error={accept.error} />
     </div>
   );
 }

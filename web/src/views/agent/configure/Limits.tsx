@@ -1,23 +1,32 @@
 import { useQuery } from "@tanstack/react-query";
 import * as queries from "../../../api/queries";
 import type { AgentUsage } from "../../../api/rest.generated";
+import { count } from "../../../components/labels";
 import { SettingsSection } from "../../../components/SettingsSection";
-import { duration, Time } from "../../../components/times";
+import { Time } from "../../../components/times";
 import type { PartProps } from "./autosave";
-import { Field, readNumber } from "./fields";
+import { DurationField, Field, readNumber, readOptional } from "./fields";
 import "./Limits.css";
 
+const BUDGETS = [
+  { name: "run_tokens", label: "Tokens per run", isWhole: true },
+  { name: "run_cost", label: "Cost limit per run ($)", isWhole: false },
+  { name: "day_tokens", label: "Tokens per day", isWhole: true },
+  { name: "day_cost", label: "Cost limit per day ($)", isWhole: false },
+] as const;
+
+function readLimit(text: string, isWhole: boolean, min = 0): number | null {
+  const amount = readOptional(text, min);
+  return isWhole && amount !== null ? Math.round(amount) : amount;
+}
+
 export function Limits({ agent, save }: PartProps) {
-  const { budgets } = agent;
   const usage = useQuery(queries.usage(agent.id)).data;
-  const limit = (text: string) => (text.trim() === "" ? null : readNumber(text));
-  const whole = (text: string) => (text.trim() === "" ? null : Math.round(readNumber(text)));
-  const show = (value: number | null | undefined) => (value === null || value === undefined ? "" : String(value));
   return (
     <SettingsSection
       id="limits"
       title="Limits and budgets"
-      text="Checked before each model call. Empty: no limit. Close to a limit the agent is told to wrap up and schedule the rest."
+      text="Token and cost limits are checked before each model call. Close to one, the agent is asked to wrap up and schedule the rest."
     >
       <div className="field-grid">
         <Field
@@ -26,47 +35,28 @@ export function Limits({ agent, save }: PartProps) {
           value={String(agent.max_iterations)}
           onSave={async (text) => save({ max_iterations: Math.round(readNumber(text, 1)) })}
         />
-        <Field
-          label="Time limit per run (minutes)"
-          type="number"
-          value={String(Math.round((agent.run_limit_seconds / 60) * 100) / 100)}
-          hint={duration(agent.run_limit_seconds)}
-          onSave={async (text) => save({ run_limit_seconds: Math.round(readNumber(text) * 60) })}
+        <DurationField
+          label="Time per run (minutes)"
+          seconds={agent.run_limit_seconds}
+          unit={60}
+          onSave={(run_limit_seconds) => save({ run_limit_seconds })}
         />
-        <Field
-          label="Tokens per run"
-          type="number"
-          value={show(budgets.run_tokens)}
-          placeholder="no limit"
-          onSave={async (text) => save({ budgets: { run_tokens: whole(text) } })}
-        />
-        <Field
-          label="Cost limit per run ($)"
-          type="number"
-          value={show(budgets.run_cost)}
-          placeholder="no limit"
-          onSave={async (text) => save({ budgets: { run_cost: limit(text) } })}
-        />
-        <Field
-          label="Tokens per day"
-          type="number"
-          value={show(budgets.day_tokens)}
-          placeholder="no limit"
-          onSave={async (text) => save({ budgets: { day_tokens: whole(text) } })}
-        />
-        <Field
-          label="Cost limit per day ($)"
-          type="number"
-          value={show(budgets.day_cost)}
-          placeholder="no limit"
-          onSave={async (text) => save({ budgets: { day_cost: limit(text) } })}
-        />
+        {BUDGETS.map(({ name, label, isWhole }) => (
+          <Field
+            key={name}
+            label={label}
+            type="number"
+            value={String(agent.budgets[name] ?? "")}
+            placeholder="no limit"
+            onSave={async (text) => save({ budgets: { [name]: readLimit(text, isWhole) } })}
+          />
+        ))}
         <Field
           label="Database size limit (MB)"
           type="number"
-          value={show(agent.database_mb)}
+          value={String(agent.database_mb ?? "")}
           placeholder="server default"
-          onSave={async (text) => save({ database_mb: text.trim() === "" ? null : Math.round(readNumber(text, 1)) })}
+          onSave={async (text) => save({ database_mb: readLimit(text, true, 1) })}
         />
       </div>
       {usage && <Today usage={usage} zone={agent.zone} />}
@@ -81,17 +71,17 @@ function Today({ usage, zone }: { usage: AgentUsage; zone: string }) {
       <p>
         <strong>Today</strong>{" "}
         <span className="muted small">
-          since <Time at={today.since} zone={zone} /> · {today.runs} {today.runs === 1 ? "run" : "runs"},{" "}
-          {today.model_calls} model calls
+          since <Time at={today.since} zone={zone} /> · {count(today.runs, "run")},{" "}
+          {count(today.model_calls, "model call")}
         </span>
       </p>
-      <Used
+      <UsageMeter
         what="Tokens"
         used={today.tokens}
         of={budgets.day_tokens ?? null}
         show={(value) => value.toLocaleString()}
       />
-      <Used
+      <UsageMeter
         what="Cost"
         used={today.cost}
         of={budgets.day_cost ?? null}
@@ -101,17 +91,14 @@ function Today({ usage, zone }: { usage: AgentUsage; zone: string }) {
   );
 }
 
-function Used({
-  what,
-  used,
-  of,
-  show,
-}: {
+interface MeterProps {
   what: string;
   used: number;
-  of: number | null;
+  of: number | null; // null: no limit
   show: (value: number) => string;
-}) {
+}
+
+function UsageMeter({ what, used, of, show }: MeterProps) {
   const isSpent = of !== null && used >= of;
   return (
     <div className="used">

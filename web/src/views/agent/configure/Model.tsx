@@ -1,8 +1,9 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useId } from "react";
-import { call, explain } from "../../../api/client";
+import { call } from "../../../api/client";
 import * as queries from "../../../api/queries";
 import type { AgentChange } from "../../../api/rest.generated";
+import { ErrorText } from "../../../components/ErrorText";
 import { SettingsSection } from "../../../components/SettingsSection";
 import { took } from "../../../components/times";
 import { inOrder, type PartProps, useSetting } from "./autosave";
@@ -39,7 +40,7 @@ export function Model({ agent, save }: PartProps) {
         hint="In addition to its own, separated by commas. Only an owner of this server can change them."
         onSave={(names) => save({ allowed_models: names.split(/[\s,]+/).filter(Boolean) })}
       />
-      <Trial agentId={agent.id} />
+      <ModelTest agentId={agent.id} />
       <div className="field">
         <label htmlFor={id}>Thinking</label>
         <select
@@ -65,16 +66,16 @@ export function Model({ agent, save }: PartProps) {
 }
 
 /** Sends the model one short request, so that a wrong name or key is found before a scheduled run needs it. */
-function Trial({ agentId }: { agentId: string }) {
-  const trial = useMutation({
+function ModelTest({ agentId }: { agentId: string }) {
+  const test = useMutation({
     scope: inOrder(agentId),
     mutationFn: () => call("POST /agents/{agent_id}/test-model", { path: { agent_id: agentId } }),
   });
-  const { data } = trial;
+  const { data } = test;
   return (
     <div className="row wrap trial">
-      <button type="button" disabled={trial.isPending} onClick={() => trial.mutate()}>
-        {trial.isPending ? "Asking the model…" : "Test the model"}
+      <button type="button" disabled={test.isPending} onClick={() => test.mutate()}>
+        {test.isPending ? "Asking the model…" : "Test the model"}
       </button>
       <div role="status">
         {data?.outcome === "answered" && (
@@ -84,7 +85,7 @@ function Trial({ agentId }: { agentId: string }) {
           </p>
         )}
         {data && data.outcome !== "answered" && <p className="bad-text">{data.reason}</p>}
-        {trial.isError && <p className="bad-text">{explain(trial.error)}</p>}
+        <ErrorText error={test.error} />
       </div>
     </div>
   );

@@ -5,14 +5,14 @@ import { SettingsSection } from "../../../components/SettingsSection";
 import { duration } from "../../../components/times";
 import { ZoneNames } from "../../../components/zone";
 import { type PartProps, useSetting } from "./autosave";
-import { Field, Problem, readNumber, Toggle } from "./fields";
+import { DurationField, Field, Problem, readNumber, Toggle } from "./fields";
 import "./Scheduling.css";
 
 type ScheduleShape = AgentShape["schedule"];
 type Bounds = Omit<ScheduleShape, "mode" | "is_customised" | "days">;
+type NumberName = "max_horizon_seconds" | "min_interval_seconds" | "daily_cap";
 type Preset = "ambient" | "reactive" | "project";
 
-const HOUR = 3600;
 const NIGHT = { quiet_from: MODES.ambient.bounds.quiet_from, quiet_to: MODES.ambient.bounds.quiet_to };
 const PRESETS: Preset[] = ["ambient", "reactive", "project"];
 const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -60,19 +60,21 @@ function BoundsOf({ schedule, set }: { schedule: ScheduleShape; set: Set }) {
   const mode = useSetting();
   const choose = (name: string) => void mode.set(() => set({ mode: name as Preset }));
   /** Show the mode's own value where the setting differs from it. */
-  const hint = (name: keyof Bounds, show: (bounds: Bounds) => string, plain?: string) =>
+  const hint = (name: NumberName, show?: (value: number) => string) =>
     preset && preset[name] !== schedule[name] ? (
       <>
-        {plain && `${plain} · `}
+        {show && `${show(schedule[name])} · `}
         <span className="changed">
-          {MODES[schedule.mode].label}: {show(preset)}
+          {MODES[schedule.mode].label}: {show ? show(preset[name]) : preset[name]}
         </span>
       </>
-    ) : (
-      plain
-    );
+    ) : undefined;
   return (
     <>
+      <p className="muted small">
+        The mode and its limits apply to the next runs that it schedules itself, “How far ahead” also to those that you
+        schedule. They do not apply to recalls and scheduled messages.
+      </p>
       <RadioGroup.Root className="mode-cards" aria-label="Mode" value={schedule.mode} onValueChange={choose}>
         {PRESETS.map((name) => {
           const isCustomised = schedule.mode === name && schedule.is_customised;
@@ -97,33 +99,25 @@ function BoundsOf({ schedule, set }: { schedule: ScheduleShape; set: Set }) {
         </p>
       )}
       <div className="field-grid">
-        <Field
+        <DurationField
           label="How far ahead (hours)"
-          type="number"
-          value={String(Math.round((schedule.max_horizon_seconds / HOUR) * 100) / 100)}
-          hint={hint(
-            "max_horizon_seconds",
-            (bounds) => duration(bounds.max_horizon_seconds),
-            duration(schedule.max_horizon_seconds),
-          )}
-          onSave={async (text) => set({ max_horizon_seconds: Math.round(readNumber(text) * HOUR) })}
+          seconds={schedule.max_horizon_seconds}
+          unit={3600}
+          hint={hint("max_horizon_seconds", duration)}
+          onSave={(max_horizon_seconds) => set({ max_horizon_seconds })}
         />
-        <Field
+        <DurationField
           label="Minimum gap (minutes)"
-          type="number"
-          value={String(Math.round((schedule.min_interval_seconds / 60) * 100) / 100)}
-          hint={hint(
-            "min_interval_seconds",
-            (bounds) => duration(bounds.min_interval_seconds),
-            duration(schedule.min_interval_seconds),
-          )}
-          onSave={async (text) => set({ min_interval_seconds: Math.round(readNumber(text) * 60) })}
+          seconds={schedule.min_interval_seconds}
+          unit={60}
+          hint={hint("min_interval_seconds", duration)}
+          onSave={(min_interval_seconds) => set({ min_interval_seconds })}
         />
         <Field
           label="Runs per day"
           type="number"
           value={String(schedule.daily_cap)}
-          hint={hint("daily_cap", (bounds) => String(bounds.daily_cap))}
+          hint={hint("daily_cap")}
           onSave={async (text) => set({ daily_cap: Math.round(readNumber(text)) })}
         />
       </div>
@@ -139,7 +133,7 @@ function QuietHours({ from, to, set }: { from: string | null; to: string | null;
     <div className="stack">
       <Toggle
         label="Quiet hours"
-        hint="It does not run between these times."
+        hint="A next run that falls between these times waits until they are over."
         isOn={isOn}
         onChange={(on) => set(on ? NIGHT : { quiet_from: null, quiet_to: null })}
       />

@@ -3,6 +3,7 @@ import { useId, useState } from "react";
 import * as queries from "../../../api/queries";
 import type { McpServerShape } from "../../../api/rest.generated";
 import { TOOLSETS } from "../../../api/server.generated";
+import { Form } from "../../../components/Form";
 import { Icon } from "../../../components/Icon";
 import { SettingsSection } from "../../../components/SettingsSection";
 import { type PartProps, useSetting } from "./autosave";
@@ -150,13 +151,7 @@ function AskFirst({ agent, save }: PartProps) {
           ))}
         </ul>
       )}
-      <form
-        className="row wrap"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void add();
-        }}
-      >
+      <Form className="row wrap" onSubmit={() => void add()}>
         <input
           value={name}
           list={`${id}-tools`}
@@ -174,7 +169,7 @@ function AskFirst({ agent, save }: PartProps) {
           ))}
         </datalist>
         <button type="submit">Add</button>
-      </form>
+      </Form>
       <Problem text={problem} />
     </div>
   );

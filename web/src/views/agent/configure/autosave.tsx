@@ -1,4 +1,4 @@
-/** Saving of settings: each by itself, at once. An error is shown at its setting, and leaving with unsaved text is confirmed. */
+/** Autosave: an error is shown at its setting, and leaving with unsaved text must be confirmed. */
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
@@ -15,10 +15,10 @@ export interface PartProps {
   save: Save;
 }
 
-/** One after the other, so that what is tried next is tried with what was saved before. */
+/** Send an agent's requests one after the other, so that a test of its model uses the settings saved before. */
 export const inOrder = (agentId: string) => ({ id: `agent ${agentId}` });
 
-/** Show each change at once: what the server makes of it follows. */
+/** Save changes of an agent; each is shown before the server has answered. */
 export function useSave(agentId: string) {
   const client = useQueryClient();
   return useMutation({
@@ -26,19 +26,20 @@ export function useSave(agentId: string) {
     mutationFn: (body: AgentChange) => call("PATCH /agents/{agent_id}", { path: { agent_id: agentId }, body }),
     mutationKey: ["agent", agentId],
     onMutate: async (change) => {
-      await client.cancelQueries({ queryKey: queries.agents.queryKey }); // an older state would undo what is shown
+      // The response to an earlier request would undo the change on the screen.
+      await client.cancelQueries({ queryKey: queries.agents.queryKey });
       client.setQueryData(queries.agents.queryKey, (before) =>
-        before?.map((each) => (each.id === agentId ? foresee(each, change) : each)),
+        before?.map((each) => (each.id === agentId ? withChange(each, change) : each)),
       );
     },
     onSettled: async () => {
-      if (client.isMutating({ mutationKey: ["agent", agentId] }) > 1) return; // the last one of several reads it again
+      if (client.isMutating({ mutationKey: ["agent", agentId] }) > 1) return; // the last of several saves refetches
       await Promise.all([["agents"], ["wakes"], ["usage"]].map((queryKey) => client.invalidateQueries({ queryKey })));
     },
   });
 }
 
-function foresee(agent: AgentShape, { schedule, budgets, ...plain }: AgentChange): AgentShape {
+function withChange(agent: AgentShape, { schedule, budgets, ...plain }: AgentChange): AgentShape {
   return {
     ...agent,
     ...(plain as Partial<AgentShape>),
@@ -47,7 +48,7 @@ function foresee(agent: AgentShape, { schedule, budgets, ...plain }: AgentChange
   };
 }
 
-/** Text that is not saved, and requests that save. */
+/** Text that is not saved, and save requests in progress. */
 class Unsaved {
   readonly written = new Set<string>();
   private readonly saving = new Set<Promise<unknown>>();
@@ -90,7 +91,7 @@ export function UnsavedGuard({ children }: { children: ReactNode }) {
       event.preventDefault();
       event.stopPropagation();
       const place = link.pathname + link.search + link.hash;
-      // What one leaves by the click is being saved; only what is then refused is worth a question.
+      // The click takes the focus from a field, which saves it; ask only if that is refused.
       void unsaved.settled().then(() => (unsaved.written.size ? setLeavingTo(place) : navigate(place)));
     };
     window.addEventListener("beforeunload", beforeUnload);
@@ -127,7 +128,7 @@ export function UnsavedGuard({ children }: { children: ReactNode }) {
   );
 }
 
-/** Saves one setting; an error is kept to be shown beside it. */
+/** Save one setting; its error is returned to be shown beside it. */
 export function useSetting() {
   const unsaved = useContext(UnsavedContext);
   const [problem, setProblem] = useState<string | null>(null);

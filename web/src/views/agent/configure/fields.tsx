@@ -1,7 +1,8 @@
-/** Sections, text fields and switches of the settings. */
+/** Text fields and switches of the settings. */
 
 import { Switch } from "radix-ui";
-import { type ReactNode, useEffect, useId, useRef, useState } from "react";
+import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from "react";
+import { duration } from "../../../components/times";
 import { useSetting } from "./autosave";
 import "./fields.css";
 
@@ -25,7 +26,7 @@ interface FieldProps {
   list?: string;
 }
 
-/** A text field, saved on blur or Enter; Escape restores the saved text. */
+/** A text field, saved on blur or, if it has one line, on Enter; Escape restores the saved text. */
 export function Field({ label, value, onSave, type = "text", rows, placeholder, hint, list }: FieldProps) {
   const [text, setText] = useState<string | null>(null); // null: as saved
   const { problem, setProblem, set, unsaved } = useSetting();
@@ -45,17 +46,25 @@ export function Field({ label, value, onSave, type = "text", rows, placeholder, 
   };
   useEffect(
     () => () => {
-      // Left with the browser's own button, which takes the focus from nothing: what was not refused is saved.
+      // The Back button causes no blur event, so the text is saved here unless it was refused.
       const { text, value, onSave, problem } = latest.current;
       if (unsaved.written.delete(id) && text !== null && text !== value && problem === null) void onSave(text);
     },
     [unsaved, id],
   );
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === "Enter" && !rows) void commit();
+    if (event.key === "Escape") {
+      write(null);
+      setProblem(null);
+    }
+  };
   const shared = {
     id,
     value: text ?? value,
     placeholder,
     onBlur: () => void commit(),
+    onKeyDown,
     "aria-invalid": problem !== null,
     "aria-describedby": problem ? `${id}-problem` : hint ? `${id}-hint` : undefined,
   };
@@ -71,13 +80,6 @@ export function Field({ label, value, onSave, type = "text", rows, placeholder, 
           inputMode={type === "number" ? "decimal" : undefined}
           list={list}
           onChange={(event) => write(event.target.value)}
-          onKeyDown={(event) => {
-            if (event.key === "Enter") void commit();
-            if (event.key === "Escape") {
-              write(null);
-              setProblem(null);
-            }
-          }}
         />
       )}
       <Problem id={`${id}-problem`} text={problem} />
@@ -87,6 +89,27 @@ export function Field({ label, value, onSave, type = "text", rows, placeholder, 
         </p>
       )}
     </div>
+  );
+}
+
+interface DurationFieldProps {
+  label: string;
+  seconds: number;
+  unit: number; // seconds in the unit that the label names
+  hint?: ReactNode;
+  onSave: (seconds: number) => Promise<unknown>;
+}
+
+/** A duration, written in one unit and shown in words below. */
+export function DurationField({ label, seconds, unit, hint, onSave }: DurationFieldProps) {
+  return (
+    <Field
+      label={label}
+      type="number"
+      value={String(Math.round((seconds / unit) * 100) / 100)}
+      hint={hint ?? duration(seconds)}
+      onSave={async (text) => onSave(Math.round(readNumber(text) * unit))}
+    />
   );
 }
 
@@ -127,9 +150,14 @@ export function Toggle({ label, hint, isOn, isLocked = false, onChange }: Toggle
 }
 
 /** Parse a number, with a decimal point or comma. */
-export function readNumber(text: string, least = 0): number {
+export function readNumber(text: string, min = 0): number {
   const number = Number(text.trim().replace(",", "."));
-  if (text.trim() === "" || !Number.isFinite(number) || number < least)
-    throw new Error(`Must be a number of at least ${least}, got “${text}”.`);
+  if (text.trim() === "" || !Number.isFinite(number) || number < min)
+    throw new Error(`Must be a number of at least ${min}, got “${text}”.`);
   return number;
+}
+
+/** Parse a number that may be left out; null: it was. */
+export function readOptional(text: string, min = 0): number | null {
+  return text.trim() === "" ? null : readNumber(text, min);
 }

@@ -1,11 +1,12 @@
-/** Entries of the changelog: what changed, by whom, and the values before. */
+/** Entries of the changelog: the change, its author, and the values before and after. */
 
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { call, explain, Refused } from "../../../api/client";
+import { ApiError, call } from "../../../api/client";
 import { type Cell, changes, useWrite } from "../../../api/database";
 import type { ChangeShape } from "../../../api/rest.generated";
 import { Confirm } from "../../../components/Dialog";
+import { ErrorText } from "../../../components/ErrorText";
 import { Loading } from "../../../components/Page";
 import { Time } from "../../../components/times";
 import { Value } from "./Value";
@@ -15,7 +16,7 @@ interface Props {
   agentId: string;
   zone: string | undefined;
   which: { run_id?: string; table?: string; row_id?: number };
-  nothing: string; // said when there is no entry
+  nothing: string; // shown without entries
 }
 
 export function useChanges(agentId: string, which: Props["which"]) {
@@ -24,9 +25,9 @@ export function useChanges(agentId: string, which: Props["which"]) {
 
 export function Changes({ agentId, zone, which, nothing }: Props) {
   const found = useChanges(agentId, which);
-  if (found.error instanceof Refused && found.error.code === "database_locked")
+  if (found.error instanceof ApiError && found.error.code === "database_locked")
     return <p className="muted">The agent's database is locked, so its changes cannot be shown.</p>;
-  if (found.isError) return <p className="bad-text">{explain(found.error)}</p>;
+  if (found.isError) return <ErrorText error={found.error} />;
   const entries = found.data?.pages.flatMap((page) => page.changes);
   if (!entries) return <Loading what="changes" />;
   if (entries.length === 0) return <p className="muted">{nothing}</p>;
@@ -68,7 +69,7 @@ const ACTORS: Record<ChangeShape["actor"], string> = {
   migration: "a migration",
   system: "the server",
 };
-const HOST = ["_created_at", "_updated_at", "_deleted_at"];
+const SYSTEM_COLUMNS = ["_created_at", "_updated_at", "_deleted_at"];
 
 function Change({ agentId, entry, zone }: { agentId: string; entry: ChangeShape; zone: string | undefined }) {
   const { text, tone } = OPS[entry.op];
@@ -123,7 +124,7 @@ function RevertMigration({ agentId, entry }: { agentId: string; entry: ChangeSha
           title="Revert this migration?"
           text={`Runs the statements that its author wrote for this, after a snapshot of the file: ${String(entry.detail?.down_sql)}`}
           action="Revert"
-          error={undo.isError ? explain(undo.error) : null}
+          error={undo.error}
           onConfirm={() => undo.mutate(undefined)}
           onClose={() => setAsking(false)}
         />
@@ -134,7 +135,7 @@ function RevertMigration({ agentId, entry }: { agentId: string; entry: ChangeSha
 
 function Difference({ before, after }: { before: Record<string, Cell> | null; after: Record<string, Cell> | null }) {
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])].filter(
-    (name) => !HOST.includes(name),
+    (name) => !SYSTEM_COLUMNS.includes(name),
   );
   if (names.length === 0) return null;
   return (

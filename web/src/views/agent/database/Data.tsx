@@ -1,12 +1,14 @@
-/** Rows of a table: look, filter, sort, open, edit, add, delete, restore. What is shown is in the address. */
+/** The rows of a table. Table, filter, order and page are in the address. */
 
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
 import { Link, useSearchParams } from "wouter";
-import { call, explain } from "../../../api/client";
-import { type Cell, exportOfTable, rows, type Show, schema, useWrite } from "../../../api/database";
+import { call } from "../../../api/client";
+import { type Cell, exportOfTable, rows, type Show, useWrite } from "../../../api/database";
 import type { AgentShape, ColumnShape, TableShape } from "../../../api/rest.generated";
 import { download } from "../../../api/tickets";
+import { ErrorText } from "../../../components/ErrorText";
+import { Form } from "../../../components/Form";
 import { Icon } from "../../../components/Icon";
 import { count } from "../../../components/labels";
 import { Loading } from "../../../components/Page";
@@ -26,20 +28,12 @@ const SHOWS: [Show, string][] = [
 ];
 
 export default function Data({ agent }: { agent: AgentShape }) {
-  return (
-    <OpenDatabase agent={agent}>
-      {(found) => (found.state === "none" ? <EmptyDatabase agent={agent} /> : <Tables agent={agent} />)}
-    </OpenDatabase>
-  );
+  return <OpenDatabase agent={agent}>{({ tables }) => <Tables agent={agent} tables={tables} />}</OpenDatabase>;
 }
 
-function Tables({ agent }: { agent: AgentShape }) {
-  const found = useQuery(schema(agent.id));
+function Tables({ agent, tables }: { agent: AgentShape; tables: TableShape[] }) {
   const [params, setParams] = useSearchParams();
-  if (found.isError) return <p className="bad-text">{explain(found.error)}</p>;
-  if (!found.data) return <Loading what="the tables" />;
   const wanted = params.get("table");
-  const { tables } = found.data;
   const table = wanted === null ? tables[0] : tables.find((each) => each.name === wanted);
   const picker = (
     <label className="row">
@@ -89,7 +83,7 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
   );
 
   const [selected, setSelected] = useState<ReadonlySet<number>>(new Set());
-  const [opened, setOpened] = useState<number | null>(null);
+  const [openId, setOpenId] = useState<number | null>(null);
   const [isAdding, setAdding] = useState(false);
   const [isImporting, setImporting] = useState(false);
   const showing = `${show} ${where} ${page}`;
@@ -100,7 +94,7 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
   const places = new Map(found.data?.columns.map((name, place) => [name, place]));
   const list = found.data?.rows.map((cells) => new Row(cells, places)) ?? [];
   const picked = list.filter((row) => selected.has(row.id));
-  const openRow = list.find((row) => row.id === opened);
+  const openRow = list.find((row) => row.id === openId);
   const pages = Math.max(1, Math.ceil((found.data?.total ?? 0) / PAGE));
 
   const sortBy = (name: string) =>
@@ -138,13 +132,11 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
       <Filter key={params.get("column")} columns={columns} params={params} onChange={change} />
       <SelectedRows agent={agent} table={table} rows={picked} onDone={() => setSelected(new Set())} />
       {found.isError ? (
-        <p className="bad-text" role="alert">
-          {explain(found.error)}
-        </p>
+        <ErrorText error={found.error} />
       ) : !found.data ? (
         <Loading what="rows" />
       ) : list.length === 0 ? (
-        <Nothing
+        <NoRows
           agent={agent}
           show={show}
           isFiltered={where !== null}
@@ -193,7 +185,7 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
                     />
                   </td>
                   <td className="pick">
-                    <button type="button" className="small" onClick={() => setOpened(row.id)}>
+                    <button type="button" className="small" onClick={() => setOpenId(row.id)}>
                       Open<span className="hidden"> row {row.id}</span>
                     </button>
                   </td>
@@ -245,7 +237,7 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
           )}
         </nav>
       )}
-      {openRow && <RowDialog agent={agent} table={table} row={openRow} onClose={() => setOpened(null)} />}
+      {openRow && <RowDialog agent={agent} table={table} row={openRow} onClose={() => setOpenId(null)} />}
       {isAdding && <NewRowDialog agent={agent} table={table} onClose={() => setAdding(false)} />}
       {isImporting && (
         <ImportDialog
@@ -262,7 +254,7 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
   );
 }
 
-/** The host's times in the viewer's zone; all else as it is. */
+/** A value; the times of system columns are in the viewer's zone. */
 function DataValue({ row, column, zone }: { row: Row; column: ColumnShape; zone: string }) {
   const value = row.get(column.name);
   return column.system && typeof value === "string" ? (
@@ -292,7 +284,7 @@ export class Row {
   }
 }
 
-/** The host's columns last: the agent's own say more. */
+/** Put the system columns last. */
 function ordered(columns: ColumnShape[]): ColumnShape[] {
   return [...columns.filter((column) => !column.system), ...columns.filter((column) => column.system)];
 }
@@ -318,14 +310,11 @@ function Filter({ columns, params, onChange }: FilterProps) {
   const isOn = params.has("column");
   const needsValue = operator !== "null" && operator !== "something";
   return (
-    <form
+    <Form
       className="data-filter"
       role="search"
       aria-label="Filter"
-      onSubmit={(event) => {
-        event.preventDefault();
-        onChange({ column, is: operator, value: needsValue ? value : null });
-      }}
+      onSubmit={() => onChange({ column, is: operator, value: needsValue ? value : null })}
     >
       <select aria-label="Column" value={column} onChange={(event) => setColumn(event.target.value)}>
         {columns.map((each) => (
@@ -359,7 +348,7 @@ function Filter({ columns, params, onChange }: FilterProps) {
           Clear
         </button>
       )}
-    </form>
+    </Form>
   );
 }
 
@@ -426,12 +415,12 @@ function SelectedRows({
         </p>
       )}
       {picked.length === 0 && !remove.data && restore.data && <p>{count(restore.data.restored, "row")} restored.</p>}
-      {problem && <p className="bad-text">{explain(problem)}</p>}
+      <ErrorText error={problem} />
     </div>
   );
 }
 
-function Nothing({
+function NoRows({
   agent,
   show,
   isFiltered,
@@ -454,11 +443,13 @@ function Nothing({
   }
   if (show === "deleted")
     return (
-      <p className="nothing muted">No deleted rows. Rows that you or the agent delete stay here and can be restored.</p>
+      <p className="nothing muted">
+        No deleted rows. Rows that you or the agent delete can be restored here until their space is needed.
+      </p>
     );
   return (
     <p className="nothing muted">
-      This table is empty. Add a row, or ask {agent.name} to: <Link href={`/?agent=${agent.id}`}>begin a session</Link>.
+      This table is empty. Add a row, or ask {agent.name} to: <Link href={`/?agent=${agent.id}`}>start a session</Link>.
     </p>
   );
 }

@@ -8,14 +8,14 @@ import { Icon } from "../../../components/Icon";
 import "./DatabaseStatus.css";
 
 const NEARLY_FULL = 0.8;
-const AT_LEAST = 700; // milliseconds: most writes are over before an eye has seen them
+const MIN_SHOWN_MS = 700; // most writes are over before anyone could see the badge
 
 export function WritingBadge({ agentId }: { agentId: string }) {
   const count = useQuery(database(agentId)).data?.in_flight ?? 0;
   const [isShown, setShown] = useState(false);
   useEffect(() => {
     if (count > 0) return setShown(true);
-    const timer = setTimeout(() => setShown(false), AT_LEAST);
+    const timer = setTimeout(() => setShown(false), MIN_SHOWN_MS);
     return () => clearTimeout(timer);
   }, [count]);
   return (
@@ -42,7 +42,7 @@ export function QuotaBanner({ agentId }: { agentId: string }) {
         <strong>{Math.floor(100 * part)} % of the database is used</strong>: {megabytes(found.used_bytes)} of{" "}
         {megabytes(found.quota_bytes)}. When it is full, the agent can only delete.{" "}
         <Link href={`/ui/agents/${agentId}/data`}>Delete rows</Link>: their space is reused by later writes. Or raise
-        the limit under Configure, Limits.
+        the limit in <Link href={`/ui/agents/${agentId}/configure#limits`}>Limits and budgets</Link>.
       </p>
     </section>
   );

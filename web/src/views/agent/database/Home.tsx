@@ -2,40 +2,34 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
-import { call, explain } from "../../../api/client";
-import { schema, viewRun } from "../../../api/database";
+import { call } from "../../../api/client";
+import { viewRun } from "../../../api/database";
 import { useQuickAct } from "../../../api/queries";
-import type { AgentShape, ViewShape } from "../../../api/rest.generated";
+import type { AgentShape, SchemaShape, ViewShape } from "../../../api/rest.generated";
+import { ErrorText } from "../../../components/ErrorText";
 import { Menu, MenuItem } from "../../../components/Menu";
 import { Empty, Loading } from "../../../components/Page";
-import { EmptyDatabase, OpenDatabase } from "./OpenDatabase";
+import { OpenDatabase } from "./OpenDatabase";
 import { ViewResult } from "./ViewResult";
 import "./Home.css";
 
 export default function Home({ agent }: { agent: AgentShape }) {
-  return (
-    <OpenDatabase agent={agent}>
-      {(found) => (found.state === "none" ? <EmptyDatabase agent={agent} /> : <Pinned agent={agent} />)}
-    </OpenDatabase>
-  );
+  return <OpenDatabase agent={agent}>{(schema) => <Pinned agent={agent} schema={schema} />}</OpenDatabase>;
 }
 
-function Pinned({ agent }: { agent: AgentShape }) {
-  const found = useQuery(schema(agent.id));
-  if (found.isError) return <p className="bad-text">{explain(found.error)}</p>;
-  if (!found.data) return <Loading what="the views" />;
-  const pinned = found.data.views.filter((view) => view.pinned);
+function Pinned({ agent, schema }: { agent: AgentShape; schema: SchemaShape }) {
+  const pinned = schema.views.filter((view) => view.pinned);
   if (pinned.length === 0) {
     return (
       <Empty icon="pin" title="Nothing pinned yet">
         <p>
           Pin a view in <Link href={`/ui/agents/${agent.id}/views`}>Views</Link> to show it here. Or ask {agent.name} in
-          a session: “draw a chart of {found.data.tables[0]?.name ?? "memories"}”.
+          a session: “draw a chart of {schema.tables[0]?.name ?? "memories"}”.
         </p>
       </Empty>
     );
   }
-  const numbers = pinned.filter((view) => view.render === "number"); // small, so they stand together
+  const numbers = pinned.filter((view) => view.render === "number"); // small, so they are in a grid of their own
   const others = pinned.filter((view) => view.render !== "number");
   return (
     <div className="stack">
@@ -82,13 +76,13 @@ function PinnedView({ agent, view }: { agent: AgentShape; view: ViewShape }) {
           Needs a value for {needs.join(", ")}. <Link href={place}>Open it</Link> to enter one or to set a default.
         </p>
       ) : found.isError ? (
-        <p className="bad-text">{explain(found.error)}</p>
+        <ErrorText error={found.error} />
       ) : found.data ? (
         <ViewResult name={view.name} render={view.render} columns={found.data.columns} rows={found.data.rows} />
       ) : (
         <Loading what={view.name} />
       )}
-      {unpin.isError && <p className="bad-text">{explain(unpin.error)}</p>}
+      <ErrorText error={unpin.error} />
     </section>
   );
 }

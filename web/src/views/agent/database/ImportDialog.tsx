@@ -1,16 +1,18 @@
 /** Import rows from a file, into an existing or a new table. */
 
 import { useState } from "react";
-import { call, explain } from "../../../api/client";
+import { call } from "../../../api/client";
 import { useWrite } from "../../../api/database";
 import type { AgentShape, Imported, NewImport } from "../../../api/rest.generated";
 import { MAX_LENGTH } from "../../../api/server.generated";
 import { Dialog } from "../../../components/Dialog";
+import { ErrorText } from "../../../components/ErrorText";
+import { Form } from "../../../components/Form";
 import { count } from "../../../components/labels";
 
 interface Props {
   agent: AgentShape;
-  table?: string; // that is shown: a file goes into it unless another is named
+  table?: string; // the current table, which is the default
   onDone: (table: string) => void;
   onClose: () => void;
 }
@@ -25,7 +27,7 @@ export function ImportDialog({ agent, table, onDone, onClose }: Props) {
       const body: NewImport = { table: name, format: formatOf(file.name), text: await file.text(), source: file.name };
       return call("POST /agents/{agent_id}/db/import", { path: { agent_id: agent.id }, body });
     },
-    (done) => table === undefined && onDone(done.table), // the first rows there are: they say it themselves
+    (done) => table === undefined && onDone(done.table), // the first import: show its rows
   );
   const choose = (chosen: File | null) => {
     setFile(chosen);
@@ -37,13 +39,7 @@ export function ImportDialog({ agent, table, onDone, onClose }: Props) {
       {write.data ? (
         <Report done={write.data} onShow={() => onDone(write.data.table)} />
       ) : (
-        <form
-          className="stack"
-          onSubmit={(event) => {
-            event.preventDefault();
-            if (file) write.mutate(file);
-          }}
-        >
+        <Form onSubmit={() => file && write.mutate(file)}>
           <label className="field">
             File
             <input
@@ -66,17 +62,13 @@ export function ImportDialog({ agent, table, onDone, onClose }: Props) {
             CSV with column names in the first line, a JSON array of objects, or one JSON object per line. A missing
             table is created. If one row fails, nothing is imported.
           </p>
-          {write.isError && (
-            <p className="bad-text" role="alert">
-              {explain(write.error)}
-            </p>
-          )}
+          <ErrorText error={write.error} />
           <div className="row end">
             <button type="submit" className="primary" disabled={!file || write.isPending}>
               {write.isPending ? "Importing…" : "Import"}
             </button>
           </div>
-        </form>
+        </Form>
       )}
     </Dialog>
   );
@@ -111,7 +103,7 @@ function formatOf(file: string): "csv" | "json" | "jsonl" {
   return ending === "json" ? "json" : ending === "jsonl" || ending === "ndjson" ? "jsonl" : "csv";
 }
 
-/** A name for a table, from that of a file. */
+/** Suggest a table name for a file. */
 function tableOf(file: string): string {
   const plain = file
     .replace(/\.[^.]*$/, "")

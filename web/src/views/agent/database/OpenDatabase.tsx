@@ -1,25 +1,32 @@
-/** Shows a tab when the agent's database is open; otherwise why it is not. */
+/** Shows a tab when the agent's database is open; otherwise why it is not, or how to begin. */
 
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { useLocation } from "wouter";
-import { explain } from "../../../api/client";
-import { database } from "../../../api/database";
-import type { AgentShape, DatabaseShape } from "../../../api/rest.generated";
+import { database, schema } from "../../../api/database";
+import type { AgentShape, SchemaShape } from "../../../api/rest.generated";
+import { ErrorText } from "../../../components/ErrorText";
 import { Empty, Loading } from "../../../components/Page";
 import { ImportDialog } from "./ImportDialog";
 import "./OpenDatabase.css";
 
 interface Props {
   agent: AgentShape;
-  children: (found: DatabaseShape) => ReactNode;
+  children: (schema: SchemaShape) => ReactNode;
 }
 
 export function OpenDatabase({ agent, children }: Props) {
   const found = useQuery(database(agent.id));
-  if (found.isError) return <p className="bad-text">{explain(found.error)}</p>;
-  if (!found.data) return <Loading what="the database" />;
-  if (found.data.state !== "locked") return children(found.data);
+  const state = found.data?.state;
+  const loaded = useQuery({ ...schema(agent.id), enabled: state === "open" });
+  if (found.isError) return <ErrorText error={found.error} />;
+  if (state === "none") return <EmptyDatabase agent={agent} />;
+  if (state === "locked") return <LockedDatabase agent={agent} onRetry={() => void found.refetch()} />;
+  if (loaded.isError) return <ErrorText error={loaded.error} />;
+  return loaded.data ? children(loaded.data) : <Loading what="the database" />;
+}
+
+function LockedDatabase({ agent, onRetry }: { agent: AgentShape; onRetry: () => void }) {
   return (
     <Empty icon="lock" title="This database is locked">
       <p>
@@ -28,23 +35,23 @@ export function OpenDatabase({ agent, children }: Props) {
       </p>
       <ol className="unlock-steps">
         <li>
-          Put <code>device.key</code> back into the server's config directory, from a backup or with the recovery key
-          that the first start printed.
+          Put this agent's <code>db.key</code> back from a backup: it belongs in <code>agents/{agent.id}</code> of the
+          data directory, beside <code>db.sqlite</code>.
         </li>
         <li>
-          If it is there, put this agent's <code>db.key</code> back beside its <code>db.sqlite</code>, in{" "}
-          <code>agents/{agent.id}</code> of the data directory.
+          If it is there, it was encrypted with another device key. Put that <code>device.key</code> back into the
+          server's config directory, from a backup or with <code>wakeful key restore</code> and the recovery key, and
+          restart the server.
         </li>
-        <li>Then load this page again.</li>
       </ol>
-      <button type="button" onClick={() => void found.refetch()}>
+      <button type="button" onClick={onRetry}>
         Try again
       </button>
     </Empty>
   );
 }
 
-/** How to begin with an empty database. */
+/** Ways to begin with an empty database. */
 export function EmptyDatabase({ agent }: { agent: AgentShape }) {
   const [isImporting, setImporting] = useState(false);
   const [, navigate] = useLocation();

@@ -1,15 +1,17 @@
-/** One row, whole: its values, its history, and a form to change it or to add another. */
+/** One row: its values, its history, and a form to edit it or to add another. */
 
 import { useState } from "react";
-import { call, explain } from "../../../api/client";
+import { call } from "../../../api/client";
 import { useWrite } from "../../../api/database";
 import type { AgentShape, ColumnShape, TableShape } from "../../../api/rest.generated";
 import { Dialog } from "../../../components/Dialog";
+import { ErrorText } from "../../../components/ErrorText";
+import { Form } from "../../../components/Form";
 import { Changes } from "./Changes";
 import type { Row } from "./Data";
 import { prettyJson, WholeValue } from "./Value";
 import { isNumeric, typed } from "./values";
-import "../../RunSummary.css"; // its history folds like a run's
+import "../../RunSummary.css"; // for `.why`
 import "./RowDialog.css";
 
 interface Props {
@@ -49,11 +51,7 @@ export function RowDialog({ agent, table, row, onClose }: Props) {
             )}
             {row.isDeleted && <span className="badge bad">deleted</span>}
           </div>
-          {problem && (
-            <p className="bad-text" role="alert">
-              {explain(problem)}
-            </p>
-          )}
+          <ErrorText error={problem} />
           <dl className="row-values">
             {table.columns.map((column) => (
               <div key={column.name} className={column.system ? "is-system" : undefined}>
@@ -92,7 +90,7 @@ function EditRow({
   row: Row;
   onDone: () => void;
 }) {
-  // The number of a row is what the changelog knows it by. Binary values are changed by the agent alone.
+  // The changelog identifies a row by its id, so that cannot be edited; binary values only the agent can change.
   const isNumber = (column: ColumnShape) => column.primary_key && isNumeric(column);
   const isBinary = ({ name }: ColumnShape) => row.get(name) !== null && typeof row.get(name) === "object";
   const shown = table.columns.filter((column) => !column.system && !isNumber(column) && !isBinary(column));
@@ -115,7 +113,7 @@ function EditRow({
       texts={texts}
       onChange={setTexts}
       action="Save"
-      error={save.isError ? explain(save.error) : null}
+      error={save.error}
       isBusy={save.isPending}
       onSubmit={() => (changed.length ? save.mutate(undefined) : onDone())}
       onCancel={onDone}
@@ -141,7 +139,7 @@ export function NewRowDialog({ agent, table, onClose }: Omit<Props, "row">) {
         texts={texts}
         onChange={setTexts}
         action="Add"
-        error={save.isError ? explain(save.error) : null}
+        error={save.error}
         isBusy={save.isPending}
         onSubmit={() => save.mutate(undefined)}
         onCancel={onClose}
@@ -150,7 +148,7 @@ export function NewRowDialog({ agent, table, onClose }: Omit<Props, "row">) {
   );
 }
 
-/** Return what was filled in; what was not touched is left to the table's defaults. */
+/** Return the values of the fields that were filled in; the others get the table's defaults. */
 function valuesOf(columns: ColumnShape[], texts: Texts): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const column of columns) {
@@ -166,7 +164,7 @@ interface FormProps {
   texts: Texts;
   onChange: (texts: Texts) => void;
   action: string;
-  error: string | null;
+  error: unknown;
   isBusy: boolean;
   onSubmit: () => void;
   onCancel: () => void;
@@ -174,13 +172,7 @@ interface FormProps {
 
 function RowForm({ columns, texts, onChange, action, error, isBusy, onSubmit, onCancel }: FormProps) {
   return (
-    <form
-      className="stack"
-      onSubmit={(event) => {
-        event.preventDefault();
-        onSubmit();
-      }}
-    >
+    <Form onSubmit={onSubmit}>
       {columns.map((column) => {
         const text = texts[column.name];
         const set = (value: string | null) => onChange({ ...texts, [column.name]: value });
@@ -210,11 +202,7 @@ function RowForm({ columns, texts, onChange, action, error, isBusy, onSubmit, on
           </div>
         );
       })}
-      {error && (
-        <p className="bad-text" role="alert">
-          {error}
-        </p>
-      )}
+      <ErrorText error={error} />
       <div className="row end">
         <button type="button" onClick={onCancel}>
           Cancel
@@ -223,7 +211,7 @@ function RowForm({ columns, texts, onChange, action, error, isBusy, onSubmit, on
           {action}
         </button>
       </div>
-    </form>
+    </Form>
   );
 }
 

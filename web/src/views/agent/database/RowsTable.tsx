@@ -7,10 +7,10 @@ interface Props {
   label: string;
   columns: string[];
   rows: Cell[][];
-  most?: number; // rows shown
+  max?: number; // rows shown
 }
 
-export function RowsTable({ label, columns, rows, most = 200 }: Props) {
+export function RowsTable({ label, columns, rows, max = 200 }: Props) {
   if (rows.length === 0) return <p className="muted">No rows.</p>;
   return (
     <>
@@ -26,7 +26,7 @@ export function RowsTable({ label, columns, rows, most = 200 }: Props) {
             </tr>
           </thead>
           <tbody>
-            {rows.slice(0, most).map((row, number) => (
+            {rows.slice(0, max).map((row, number) => (
               <tr key={number}>
                 {row.map((value, place) => (
                   <td key={place} className={typeof value === "number" ? "is-number" : undefined}>
@@ -38,9 +38,9 @@ export function RowsTable({ label, columns, rows, most = 200 }: Props) {
           </tbody>
         </table>
       </div>
-      {rows.length > most && (
+      {rows.length > max && (
         <p className="muted small">
-          The first {most} of {rows.length.toLocaleString()} rows.
+          The first {max} of {rows.length.toLocaleString()} rows.
         </p>
       )}
     </>

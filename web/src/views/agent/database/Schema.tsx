@@ -1,35 +1,22 @@
-/** Every table with its columns and indexes; those of the host apart. */
+/** Every table with its columns and indexes, system tables separately. */
 
-import { useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { Link, useSearchParams } from "wouter";
-import { explain } from "../../../api/client";
-import { schema } from "../../../api/database";
-import type { AgentShape, ColumnShape, SystemTableShape, TableShape } from "../../../api/rest.generated";
+import type { AgentShape, ColumnShape, SchemaShape, SystemTableShape, TableShape } from "../../../api/rest.generated";
 import { count } from "../../../components/labels";
-import { Loading } from "../../../components/Page";
-import { EmptyDatabase, OpenDatabase } from "./OpenDatabase";
+import { OpenDatabase } from "./OpenDatabase";
 import "./Schema.css";
 
 export default function Schema({ agent }: { agent: AgentShape }) {
-  return (
-    <OpenDatabase agent={agent}>
-      {(found) => (found.state === "none" ? <EmptyDatabase agent={agent} /> : <Tables agent={agent} />)}
-    </OpenDatabase>
-  );
+  return <OpenDatabase agent={agent}>{(schema) => <Tables agent={agent} schema={schema} />}</OpenDatabase>;
 }
 
-function Tables({ agent }: { agent: AgentShape }) {
-  const found = useQuery(schema(agent.id));
+function Tables({ agent, schema: { tables, system_tables } }: { agent: AgentShape; schema: SchemaShape }) {
   const [params] = useSearchParams();
   const wanted = params.get("table");
-  const isThere = found.data !== undefined;
   useEffect(() => {
-    if (isThere && wanted) document.getElementById(`table-${wanted}`)?.scrollIntoView();
-  }, [isThere, wanted]);
-  if (found.isError) return <p className="bad-text">{explain(found.error)}</p>;
-  if (!found.data) return <Loading what="the schema" />;
-  const { tables, system_tables } = found.data;
+    if (wanted) document.getElementById(`table-${wanted}`)?.scrollIntoView();
+  }, [wanted]);
   return (
     <div className="stack schema">
       {tables.length === 0 && <p className="muted">No tables.</p>}

@@ -1,4 +1,4 @@
-/** One value of a row, always as text: shortened in a table, whole in a dialog. */
+/** One value of a row, as text: shortened in a table, complete in a dialog. */
 
 import { useState } from "react";
 import type { Cell } from "../../../api/database";
@@ -27,7 +27,7 @@ export function plain(value: Cell): string {
   return typeof value === "object" ? `binary, ${bytes(value.base64).toLocaleString()} bytes` : String(value);
 }
 
-/** The beginning of a value, and a way to the rest of it. */
+/** A value, shortened if it is long, with a button that shows all of it. */
 export function Value({ value, name }: { value: Cell; name: string }) {
   const [isOpen, setOpen] = useState(false);
   if (value === null) return <span className="null">null</span>;

@@ -2,11 +2,13 @@
 
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import { call, explain } from "../../../api/client";
+import { call } from "../../../api/client";
 import { type Render, useWrite } from "../../../api/database";
 import type { AgentShape, NewParameter, ViewShape } from "../../../api/rest.generated";
 import { MAX_LENGTH } from "../../../api/server.generated";
 import { Dialog } from "../../../components/Dialog";
+import { ErrorText } from "../../../components/ErrorText";
+import { Form } from "../../../components/Form";
 import { ViewResult } from "./ViewResult";
 import { toValue } from "./values";
 
@@ -19,7 +21,7 @@ interface Props {
   onSaved: (name: string) => void;
 }
 
-/** Return the names written `:name` in a statement, outside of its texts and comments. */
+/** Return the names of the parameters (`:name`) of a statement, outside of strings and comments. */
 function parametersOf(sql: string): string[] {
   const bare = sql.replaceAll(/'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\//g, " ");
   return [...new Set([...bare.matchAll(/:([A-Za-z_]\w*)/g)].map((each) => each[1] ?? ""))];
@@ -45,7 +47,7 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
     const old = view?.parameters.find((parameter) => parameter.name === each);
     const text = defaults[each] ?? "";
     const described = { name: each, description: old?.description ?? "" };
-    // Left empty it is asked for, unless it had a default before.
+    // An empty default makes the parameter required, unless it had a default before.
     if (text === "") return isNullable(each) ? { ...described, default: null } : described;
     return { ...described, default: toValue(text) };
   });
@@ -68,13 +70,7 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
   const problem = save.error ?? attempt.error;
   return (
     <Dialog title={view ? `Edit ${view.name}` : "New view"} onClose={onClose}>
-      <form
-        className="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          save.mutate(undefined);
-        }}
-      >
+      <Form onSubmit={() => save.mutate(undefined)}>
         {!view && (
           <label className="field">
             Name
@@ -124,11 +120,7 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
             ))}
           </select>
         </label>
-        {problem && (
-          <p className="bad-text" role="alert">
-            {explain(problem)}
-          </p>
-        )}
+        <ErrorText error={problem} />
         {attempt.data && (
           <ViewResult name="Preview" render={render} columns={attempt.data.columns} rows={attempt.data.rows} />
         )}
@@ -140,7 +132,7 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
             Save
           </button>
         </div>
-      </form>
+      </Form>
     </Dialog>
   );
 }

@@ -43,8 +43,8 @@ function whyNot(render: Render, data: Drawable | null): string | null {
   if (data === null) return `a ${render} chart needs a column of numbers after the first.`;
   const values = data.series[0]?.values ?? [];
   if (render !== "pie") return null;
-  if (values.some((value) => value !== null && value < 0)) return "a pie chart has no place for negative numbers.";
-  return values.some((value) => value) ? null : "every share is zero.";
+  if (values.some((value) => value !== null && value < 0)) return "a pie chart cannot show negative numbers.";
+  return values.some((value) => value) ? null : "all values are zero.";
 }
 
 function Numbers({ columns, row }: { columns: string[]; row: Cell[] }) {

@@ -1,40 +1,34 @@
-/** Saved views: the list at the left, the selected one and its result at the right. */
+/** Saved views: a list, and the selected one with its result. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useSearchParams } from "wouter";
-import { call, explain } from "../../../api/client";
-import { exportOfView, type Render, schema, useWrite, viewRun } from "../../../api/database";
-import type { AgentShape, ViewShape } from "../../../api/rest.generated";
+import { call } from "../../../api/client";
+import { exportOfView, type Render, useWrite, viewRun } from "../../../api/database";
+import type { AgentShape, SchemaShape, ViewShape } from "../../../api/rest.generated";
 import { download } from "../../../api/tickets";
 import { CodeBlock } from "../../../components/CodeBlock";
 import { Confirm } from "../../../components/Dialog";
+import { ErrorText } from "../../../components/ErrorText";
+import { Form } from "../../../components/Form";
 import { Icon } from "../../../components/Icon";
 import { count } from "../../../components/labels";
 import { Empty, Loading } from "../../../components/Page";
 import { Time } from "../../../components/times";
-import { EmptyDatabase, OpenDatabase } from "./OpenDatabase";
+import { OpenDatabase } from "./OpenDatabase";
 import { RENDERS, ViewDialog } from "./ViewDialog";
 import { ViewResult } from "./ViewResult";
 import { definition, toValue } from "./values";
-import "../Activity.css"; // the list looks like that of the runs
+import "../Activity.css"; // for `.run-list`
 import "./Views.css";
 
 export default function Views({ agent }: { agent: AgentShape }) {
-  return (
-    <OpenDatabase agent={agent}>
-      {(found) => (found.state === "none" ? <EmptyDatabase agent={agent} /> : <List agent={agent} />)}
-    </OpenDatabase>
-  );
+  return <OpenDatabase agent={agent}>{(schema) => <List agent={agent} schema={schema} />}</OpenDatabase>;
 }
 
-function List({ agent }: { agent: AgentShape }) {
-  const found = useQuery(schema(agent.id));
+function List({ agent, schema: { views, tables } }: { agent: AgentShape; schema: SchemaShape }) {
   const [params, setParams] = useSearchParams();
   const [isCreating, setCreating] = useState(false);
-  if (found.isError) return <p className="bad-text">{explain(found.error)}</p>;
-  if (!found.data) return <Loading what="the views" />;
-  const { views, tables } = found.data;
   const wanted = params.get("view");
   const chosen = wanted === null ? views[0] : views.find((view) => view.name === wanted);
   const dialog = isCreating && (
@@ -83,7 +77,7 @@ function List({ agent }: { agent: AgentShape }) {
                 <span className="run-row-top">
                   <strong>{view.name}</strong>
                   {view.pinned && (
-                    <span className="muted" title="shown on Home">
+                    <span className="muted" title="Shown on Home">
                       <Icon name="pin" size={14} />
                       <span className="hidden">pinned</span>
                     </span>
@@ -97,7 +91,7 @@ function List({ agent }: { agent: AgentShape }) {
         {make}
       </div>
       {chosen ? (
-        <Shown key={chosen.name} agent={agent} view={chosen} onGone={() => setParams({}, { replace: true })} />
+        <ViewDetail key={chosen.name} agent={agent} view={chosen} onGone={() => setParams({}, { replace: true })} />
       ) : (
         <p>There is no view “{wanted}”. Choose another.</p>
       )}
@@ -106,7 +100,7 @@ function List({ agent }: { agent: AgentShape }) {
   );
 }
 
-function Shown({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; onGone: () => void }) {
+function ViewDetail({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; onGone: () => void }) {
   const [given, setGiven] = useState<Record<string, unknown>>({});
   const [asking, setAsking] = useState<"edit" | "delete" | null>(null);
   const path = { agent_id: agent.id, view: view.name };
@@ -145,24 +139,20 @@ function Shown({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; on
           Delete
         </button>
       </header>
-      {problem && (
-        <p className="bad-text" role="alert">
-          {explain(problem)}
-        </p>
-      )}
+      <ErrorText error={problem} />
       {view.description && <p>{view.description}</p>}
       {view.parameters.length > 0 && <Parameters view={view} onRun={setGiven} />}
       <section className="preview" aria-label="Result">
         {missing.length > 0 ? (
           <p className="muted">Enter a value for {missing.join(", ")} to run it.</p>
         ) : found.isError ? (
-          <p className="bad-text">{explain(found.error)}</p>
+          <ErrorText error={found.error} />
         ) : found.data ? (
           <>
             <ViewResult name={view.name} render={view.render} columns={found.data.columns} rows={found.data.rows} />
             <p className="row muted small">
               {found.data.truncated
-                ? `More than the ${found.data.row_count.toLocaleString()} rows shown.`
+                ? `The first ${count(found.data.row_count, "row")}; there are more.`
                 : count(found.data.row_count, "row")}
               <button
                 type="button"
@@ -189,7 +179,7 @@ function Shown({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; on
           title={`Delete ${view.name}?`}
           text="The rows stay as they are; only the saved query is deleted. The changelog keeps its text."
           action="Delete"
-          error={forget.isError ? explain(forget.error) : null}
+          error={forget.error}
           onConfirm={() => forget.mutate(undefined)}
           onClose={() => setAsking(null)}
         />
@@ -201,18 +191,12 @@ function Shown({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; on
 function Parameters({ view, onRun }: { view: ViewShape; onRun: (given: Record<string, unknown>) => void }) {
   const [texts, setTexts] = useState<Record<string, string>>({});
   return (
-    <form
+    <Form
       className="parameters"
       aria-label="Parameters"
-      onSubmit={(event) => {
-        event.preventDefault();
-        onRun(
-          Object.fromEntries(
-            Object.entries(texts)
-              .filter(([, text]) => text !== "")
-              .map(([name, text]) => [name, toValue(text)]),
-          ),
-        );
+      onSubmit={() => {
+        const given = Object.entries(texts).filter(([, text]) => text !== "");
+        onRun(Object.fromEntries(given.map(([name, text]) => [name, toValue(text)])));
       }}
     >
       {view.parameters.map(({ name, description, default: given }) => (
@@ -234,6 +218,6 @@ function Parameters({ view, onRun }: { view: ViewShape; onRun: (given: Record<st
         </label>
       ))}
       <button type="submit">Run</button>
-    </form>
+    </Form>
   );
 }

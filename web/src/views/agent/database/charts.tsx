@@ -1,4 +1,4 @@
-/** Charts in SVG, drawn at the size they are shown, so that their words stay as large as all others. */
+/** Charts in SVG, drawn at the size they are shown, so that labels have the size of other text. */
 
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { type Drawable, positions, type Series, short, ticks } from "./series";
@@ -7,18 +7,22 @@ import "./charts.css";
 const HEIGHT = 220;
 const FOOT = 26;
 const TOP = 10;
-const TONES = 8; // colours; more series than that repeat them
-const MOST_BARS = 60;
-const MOST_SLICES = 8;
+const COLOURS = 8; // more series than that repeat them
+const MAX_BARS = 60;
+const MAX_SLICES = 8;
 
-const tone = (number: number) => `tone-${number % TONES}`;
-const cut = (name: string) => (name.length > 12 ? `${name.slice(0, 11)}…` : name);
+const tone = (number: number) => `tone-${number % COLOURS}`;
+const shorten = (name: string) => (name.length > 12 ? `${name.slice(0, 11)}…` : name);
 
-/** Return the names for which there is room under a chart, each with its middle. */
-function roomFor(names: string[], place: (number: number) => number, width: number): { name: string; at: number }[] {
+/** Return the labels that fit under a chart without overlapping, each with its centre. */
+function fittingLabels(
+  names: string[],
+  place: (number: number) => number,
+  width: number,
+): { name: string; at: number }[] {
   let free = 0;
   return names.flatMap((whole, number) => {
-    const name = cut(whole);
+    const name = shorten(whole);
     const half = 3.6 * name.length;
     const at = Math.min(Math.max(place(number), half), width - half);
     if (at - half < free) return [];
@@ -39,8 +43,8 @@ function useWidth() {
   return { ref, width };
 }
 
-/** Describe a chart in words, for screen readers. */
-function inWords(kind: string, { names, series }: Drawable): string {
+/** Describe a chart for screen readers. */
+function describe(kind: string, { names, series }: Drawable): string {
   const parts = names
     .slice(0, 20)
     .map((name, place) => `${name} ${series.map((each) => each.values[place] ?? "nothing").join(", ")}`);
@@ -64,18 +68,18 @@ function Legend({ series }: { series: Series[] }) {
 
 interface Frame {
   left: number;
-  width: number; // of the part that is drawn in
+  width: number; // of the plot
   y: (value: number) => number;
 }
 
 interface AxesProps {
   kind: string;
   data: Drawable;
-  x: ((frame: Frame) => (place: number) => number) | undefined; // where a name stands
+  x: ((frame: Frame) => (place: number) => number) | undefined; // the position of a label
   children: (frame: Frame) => ReactNode;
 }
 
-/** The lines behind a chart and the words around it. */
+/** The grid lines and the labels of a chart. */
 function Axes({ kind, data, x, children }: AxesProps) {
   const { ref, width } = useWidth();
   const values = data.series.flatMap((each) => each.values.filter((value) => value !== null));
@@ -92,7 +96,7 @@ function Axes({ kind, data, x, children }: AxesProps) {
   return (
     <div ref={ref} className="chart">
       {width > 0 && (
-        <svg width={width} height={HEIGHT} role="img" aria-label={inWords(kind, data)}>
+        <svg width={width} height={HEIGHT} role="img" aria-label={describe(kind, data)}>
           {steps.map((step) => (
             <g key={step}>
               <line
@@ -107,7 +111,7 @@ function Axes({ kind, data, x, children }: AxesProps) {
               </text>
             </g>
           ))}
-          {roomFor(data.names, place, width).map(({ name, at }) => (
+          {fittingLabels(data.names, place, width).map(({ name, at }) => (
             <text key={at} x={at} y={HEIGHT - 8} textAnchor="middle">
               {name}
             </text>
@@ -122,8 +126,8 @@ function Axes({ kind, data, x, children }: AxesProps) {
 
 export function Bars({ data }: { data: Drawable }) {
   const shown = {
-    names: data.names.slice(0, MOST_BARS),
-    series: data.series.map((each) => ({ ...each, values: each.values.slice(0, MOST_BARS) })),
+    names: data.names.slice(0, MAX_BARS),
+    series: data.series.map((each) => ({ ...each, values: each.values.slice(0, MAX_BARS) })),
   };
   const count = shown.series.length;
   return (
@@ -152,9 +156,9 @@ export function Bars({ data }: { data: Drawable }) {
           );
         }}
       </Axes>
-      {data.names.length > MOST_BARS && (
+      {data.names.length > MAX_BARS && (
         <p className="muted small">
-          The first {MOST_BARS} of {data.names.length.toLocaleString()}.
+          The first {MAX_BARS} of {data.names.length.toLocaleString()}.
         </p>
       )}
     </>
@@ -200,17 +204,17 @@ export function Lines({ data }: { data: Drawable }) {
 
 const RADIUS = 78;
 
-/** One column of numbers, none of them negative, as shares. */
+/** Shares of the first series, whose values must not be negative. */
 export function Pie({ data }: { data: Drawable }) {
   const all = data.names
     .map((name, place) => ({ name, value: data.series[0]?.values[place] ?? 0 }))
     .filter((each) => each.value > 0)
     .sort((one, other) => other.value - one.value);
   const sum = all.reduce((before, each) => before + each.value, 0);
-  const rest = all.length > MOST_SLICES ? all.slice(MOST_SLICES - 1) : [];
+  const rest = all.length > MAX_SLICES ? all.slice(MAX_SLICES - 1) : [];
   const slices = rest.length
     ? [
-        ...all.slice(0, MOST_SLICES - 1),
+        ...all.slice(0, MAX_SLICES - 1),
         { name: `${rest.length} others`, value: rest.reduce((before, each) => before + each.value, 0) },
       ]
     : all;
@@ -222,7 +226,7 @@ export function Pie({ data }: { data: Drawable }) {
         height={2 * RADIUS + 4}
         viewBox={`${-RADIUS - 2} ${-RADIUS - 2} ${2 * RADIUS + 4} ${2 * RADIUS + 4}`}
         role="img"
-        aria-label={inWords("Pie chart", data)}
+        aria-label={describe("Pie chart", data)}
       >
         {slices.map((slice, number) => {
           const from = turned;
@@ -245,7 +249,7 @@ export function Pie({ data }: { data: Drawable }) {
   );
 }
 
-/** A slice between two parts of a whole turn, which begins at the top. */
+/** Return the path of a slice between two fractions of the circle, clockwise from the top. */
 function wedge(from: number, to: number): string {
   const point = (part: number) => `${RADIUS * Math.sin(2 * Math.PI * part)} ${-RADIUS * Math.cos(2 * Math.PI * part)}`;
   if (to - from > 0.9999)

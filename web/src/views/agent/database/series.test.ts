@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { drawable, positions, ticks } from "./series";
 
-it("draws numeric columns by the names of the first", () => {
+it("takes names from the first column and values from numeric ones", () => {
   const data = drawable(
     ["plant", "beds"],
     [

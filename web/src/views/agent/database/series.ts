@@ -32,7 +32,7 @@ export function drawable(columns: string[], rows: Cell[][]): Drawable | null {
   };
 }
 
-/** Return round numbers that cover a span, about so many. */
+/** Return about `about` round numbers that cover a range. */
 export function ticks(low: number, high: number, about = 4): number[] {
   if (low === high) return ticks(Math.min(0, low), Math.max(low === 0 ? 1 : 0, high), about);
   const rough = (high - low) / about;
@@ -52,7 +52,7 @@ export function short(value: number): string {
 
 const DAY_OR_TIME = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d|$)/;
 
-/** Return where names lie on a line if they are numbers or days, so that gaps between them show; else null. */
+/** Return x positions if the names are numbers or dates, so that gaps are visible; else null. */
 export function positions(names: string[]): number[] | null {
   const found = names.map((name) =>
     DAY_OR_TIME.test(name) ? Date.parse(name) : name.trim() === "" ? NaN : Number(name),

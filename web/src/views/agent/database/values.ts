@@ -6,7 +6,7 @@ export function isNumeric(column: Pick<ColumnShape, "type">): boolean {
   return /INT|REAL|NUM|FLOA|DOUB|DEC/i.test(column.type);
 }
 
-/** Return a number for a column of numbers, if it is one that this browser can hold exactly; else the text. */
+/** Return a number for a numeric column if JavaScript can represent it exactly; else the text. */
 export function typed(column: ColumnShape, text: string): string | number {
   const number = Number(text);
   if (!isNumeric(column) || text.trim() === "" || !Number.isFinite(number)) return text;
@@ -25,7 +25,7 @@ export const OPERATORS = {
 
 export type Operator = keyof typeof OPERATORS;
 
-/** Return a condition as the server takes it. */
+/** Return a filter condition in the form that the server expects. */
 export function condition(column: ColumnShape, operator: Operator, text: string): string {
   const value = typed(column, text);
   const test = {
@@ -40,7 +40,7 @@ export function condition(column: ColumnShape, operator: Operator, text: string)
   return JSON.stringify({ [column.name]: test });
 }
 
-/** Return a view as it is sent to be saved: only what has a default comes with one. */
+/** Return the body of a request that saves a view; a required parameter has no default. */
 export function definition(view: ViewShape) {
   const parameters = view.parameters.map(({ name, description, default: given }) =>
     view.required_parameters.includes(name) ? { name, description } : { name, description, default: given },

@@ -22,7 +22,7 @@ export function Attachments({ attached: { pictures, files, isUploading, set } }:
       ))}
       {isUploading && (
         <li className="chip" role="status">
-          <span className="at-work">Uploading</span>
+          <span className="shimmer">Uploading</span>
         </li>
       )}
     </ul>

@@ -4,7 +4,7 @@ import { sortFiles } from "./useAttachments";
 
 const picture = { type: "image/png", size: 10 };
 
-it("uploads what is no picture, too large, or one too many", () => {
+it("uploads files that are not images, too large, or one too many", () => {
   const text = { type: "text/plain", size: 10 };
   const large = { type: "image/png", size: MAX_IMAGE_BYTES + 1 };
   expect(sortFiles([picture, text, large], 0)).toEqual({ shown: [picture], others: [text, large] });

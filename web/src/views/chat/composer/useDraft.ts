@@ -1,6 +1,6 @@
 import { useState } from "react";
 
-/** The text that is written and not sent; it survives a reload. */
+/** Unsent text, which survives a reload. */
 export function useDraft(key: string): [string, (text: string) => void] {
   const name = `wakeful.draft.${key}`;
   const [draft, setDraft] = useState(() => ({ name, text: localStorage.getItem(name) ?? "" }));

@@ -1,9 +1,9 @@
 import { useEffect, useRef, useState } from "react";
-import { explain, Refused } from "../../../api/client";
+import { ApiError, explain } from "../../../api/client";
 
 interface Options {
   isReady: boolean; // there is something to send
-  isBusy: boolean; // a run is at work in the session
+  isBusy: boolean; // a run of the session is in progress
   endedCount: number;
   send: () => Promise<void>;
 }
@@ -28,8 +28,8 @@ export function useQueuedSend({ isReady, isBusy, endedCount, send: sendNow }: Op
     try {
       await sendNow();
     } catch (error) {
-      if (error instanceof Refused && error.code === "session_busy") {
-        // Another window was first; the next end of a run lets this message in.
+      if (error instanceof ApiError && error.code === "session_busy") {
+        // Another window was first; send this message when that run has ended.
         waitsFor.current = endedCount + 1;
         setQueued(true);
       } else setProblem(explain(error));

@@ -1,4 +1,4 @@
-/** The error of an action that has no place of its own for it: shown above the page. */
+/** The error of an action that has no place of its own for errors: it is shown above the page. */
 
 import { useSyncExternalStore } from "react";
 import { explain } from "./client";
@@ -11,10 +11,10 @@ function set(next: string | null): void {
   for (const listener of listeners) listener();
 }
 
-export const showRefusal = (error: unknown): void => set(explain(error));
-export const forgetRefusal = (): void => set(null);
+export const showPageError = (error: unknown): void => set(explain(error));
+export const clearPageError = (): void => set(null);
 
-export function useRefusal(): string | null {
+export function usePageError(): string | null {
   return useSyncExternalStore(
     (listener) => {
       listeners.add(listener);
