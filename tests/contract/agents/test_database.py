@@ -160,7 +160,7 @@ async def test_a_rotation_that_was_cut_off_locks_nobody_out(harness, data, tasks
     data.files._vault.save(tasks.agent.id, AgentKeys(current=new, previous=old))
     await data.files._engine.close_file(str(path))
     if is_rekeyed:
-        await data.files._engine.ask(data.files._request(tasks, "rekey", str(path), old, {"new_key": new.hex()}))
+        await data.files._run_internal(tasks.agent, "rekey", str(path), old, new_key=new.hex())
     assert (await data.run(tasks, "query", sql="SELECT count(*) FROM tasks"))["rows"] == [[2]]
     assert await data.files.state(tasks.agent) == "open"
 
