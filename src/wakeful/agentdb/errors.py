@@ -115,12 +115,13 @@ _KINDS: dict[type, Kind] = {
     Conflict: "conflict",
     LimitReached: "limit",
     Unavailable: "unavailable",
+    WakefulError: "unavailable",
 }
 
 
 def kind_of(error: WakefulError) -> Kind:
     """Return the kind of an error, of a database or of another part of the server."""
-    return next((_KINDS[each] for each in type(error).__mro__ if each in _KINDS), "unavailable")
+    return next(_KINDS[each] for each in type(error).__mro__ if each in _KINDS)
 
 
 def is_retryable(error: WakefulError) -> bool:
