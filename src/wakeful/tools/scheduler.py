@@ -109,8 +109,8 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
 
     text = (
         "Book something for later, once, from a second to a day ahead: a message to yourself in this session, or a "
-        "fresh session that starts with it. At most 50 can be pending per session. Prefer delay_ms; cancel what is no "
-        "longer needed."
+        "fresh session that starts with it. At most 50 can be pending per session. Prefer delay_ms; cancel those that "
+        "you no longer need."
     )
     return [tool("scheduler", scheduler, SchedulerTool, text)]
 

@@ -104,7 +104,7 @@ async def test_tools_of_a_program_are_called_with_everything_that_can_go_wrong(s
             assert not wrong["success"]
             assert "valid integer" in wrong["result"]
             flooded = await ask(server, client, "calc_flood", characters=1_000_000)
-            assert "[truncated: 1,000,000 characters came" in flooded["result"]
+            assert "[truncated: 64,000 of 1,000,000 characters" in flooded["result"]
             assert len(flooded["result"]) < 65_000
 
             given = (await ask(server, client, "calc_environment"))["result"].split("\n")[1:]
@@ -323,7 +323,7 @@ async def test_an_answer_without_end_is_cut_off(settings, address, options):
         await server.change_agent(mcp_servers=["calc"])
         async with server.watch(await server.session()) as client:
             big = await ask(server, client, "calc_flood", characters=1_000_000)
-            assert "[truncated: 1,000,000 characters came" in big["result"]
+            assert "[truncated: 64,000 of 1,000,000 characters" in big["result"]
             flooded = await ask(server, client, "calc_flood", characters=20_000_000)
             assert (flooded["success"], flooded["metadata"]["code"]) == (False, "mcp_server_down")
             assert len(flooded["result"]) < 1_000

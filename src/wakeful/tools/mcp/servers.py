@@ -219,7 +219,7 @@ class _Server:
             self._fail(f"its tool {tool!r} did not answer within {self._limits.call:g} seconds")
             raise McpDown(
                 f"The MCP server {self.name!r} did not answer within {self._limits.call:g} seconds, so the "
-                "call was abandoned: it may or may not have been done. The server is restarted for the next call."
+                "call was abandoned: it may or may not have happened. The server is restarted for the next call."
             ) from None
         except Exception as error:  # whatever a server or the SDK does; the model and the log get it
             if _is_answer(error):
@@ -229,7 +229,7 @@ class _Server:
             problem = _describe(error, self._server)
             self._fail(f"a call failed: {problem}")
             raise McpDown(
-                f"The MCP server {self.name!r} failed during this call ({problem}): it may or may not have been done. "
+                f"The MCP server {self.name!r} failed during this call ({problem}): it may or may not have happened. "
                 "The server is restarted for the next call."
             ) from error
         return read_result(result, self.name, tool)
