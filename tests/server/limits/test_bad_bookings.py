@@ -72,7 +72,7 @@ WRONG_RECALLS = [
     ({"call_type": "recurring", "cron": "every day"}, ["cron", "'every day'"]),
     ({"call_type": "recurring", "cron": "0 9 * * *\x00"}, ["cron"]),
     (HOURLY | {"until": "yesterday"}, ["`until`", "'yesterday'"]),
-    (HOURLY | {"until": "1m"}, ["until", "before its first time"]),
+    (HOURLY | {"until": "1m"}, ["until", "before the first time"]),
     (HOURLY | {"max_runs": 0}, ["max_runs", "got 0", "from 1"]),
     (HOURLY | {"max_runs": 10**30}, ["max_runs"]),
     ({"on_miss": "retry"}, ["on_miss", "'retry'", "'run_once'"]),
