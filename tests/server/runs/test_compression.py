@@ -198,7 +198,7 @@ async def test_after_a_failed_summary_the_run_is_not_asked_for_another(server, s
     frames = await client.ask("Read them all")
     assert frames[-1]["content"] == "Read."
     _, second = of_kind(frames, "context_compressed")
-    assert "failed at it before" in second["summary"]
+    assert "the model failed before" in second["summary"]
     check_pairs(sent(server))
 
 
@@ -206,7 +206,7 @@ async def test_an_empty_summary_counts_as_failed(server, session, client):
     await talk(server, client, "One.", "Two.", "Three.")
     server.provider.then(stream(*text(" ")), say("Well."))
     frames = await client.ask(NEXT + LONG)
-    assert "the model said nothing" in of_kind(frames, "context_compressed")[0]["summary"]
+    assert "the model returned nothing" in of_kind(frames, "context_compressed")[0]["summary"]
 
 
 async def test_what_cannot_be_compressed_below_the_window_ends_the_run_and_not_the_session(server, session, client):

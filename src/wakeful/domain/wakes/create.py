@@ -191,10 +191,10 @@ def _check_recurrence(wake: Wake, rules: Rules) -> None:
     if not kind_of(wake).can_recur:
         raise Invalid(f"A {wake.kind} fires once; only a recall can be recurring.", field="call_type")
     if (every is None) == (cron is None):
-        raise Invalid("A recurring wake needs either an interval or a cron rule.", field=field)
+        raise Invalid("A recurring wake needs exactly one of an interval and a cron rule.", field=field)
     if every is not None and every < rules.min_every:
         least, got = rules.min_every.total_seconds(), every.total_seconds()
-        raise Invalid(f"`{field}` must be at least {least:g}, got {got:g}.", field=field)
+        raise Invalid(f"`{field}` must be at least {least:g} s, got {got:g} s.", field=field)
     if every is not None and every.microseconds:
         raise Invalid(f"`{field}` must be a whole number, got {every.total_seconds():g}.", field=field)
     if cron is not None:
