@@ -132,9 +132,8 @@ def test_a_dropped_table_is_recovered(tasks):
 
 def test_a_column_named_like_the_row_id_is_imported_under_another_name(tasks, tmp_path):
     (tmp_path / "found.csv").write_text("oid,name\n7,x\n")
-    assert (
-        "The column oid was renamed to oid_2" in tasks.run("db", "import", "found", str(tmp_path / "found.csv")).stdout
-    )
+    done = tasks.run("db", "import", "found", str(tmp_path / "found.csv"))
+    assert "The column oid was renamed to oid_2" in done.stdout
 
 
 def test_two_columns_of_one_name_are_both_shown(tasks):
