@@ -354,6 +354,7 @@ async def test_what_is_no_service_on_the_network_is_refused_by_name(harness, cha
     assert await channels.of_user(harness.user.id) == []
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of modules that apprise imports
 @pytest.mark.parametrize(
     ("url", "problem"),
     [

@@ -385,12 +385,12 @@ class House:
         return channel.id
 
     async def rows(self) -> dict[str, list[str]]:
-        """Every row of every table but passes, which come and go, and the sequence, which is noted a second later."""
+        """Return every row of every table, except passes, which come and go, and those that a node itself renews."""
         tables = {table: await self._fetch(f"SELECT * FROM {table}") for table in await self._tables()}
         return {
             table: sorted(json.dumps(row, default=str) for row in rows)
             for table, rows in tables.items()
-            if table not in ("passes", "store_sequence")
+            if table not in ("passes", "store_sequence", "nodes", "directories")
         }
 
     async def rows_of(self, person: Person) -> dict[str, list[str]]:
@@ -424,11 +424,14 @@ class House:
         finally:
             with_names.close()
 
-    def files(self) -> dict[str, bytes]:
-        """Every file of every agent, but for the index of SQLite's log, in which readers take notes too."""
+    async def files(self) -> dict[str, Any]:
+        """Return every file of every agent. Of databases, whose journals come and go, it is the changelog."""
         root = self._settings.data_dir / "agents"
-        files = [path for path in root.rglob("*") if path.is_file() and not path.name.endswith("-shm")]
-        return {str(path): path.read_bytes() for path in files}
+        files = [path for path in root.rglob("*") if path.is_file() and not path.name.startswith("db.sqlite")]
+        return {str(path): path.read_bytes() for path in files} | {
+            person.name: await said(person.client.get(f"/agents/{person.ids['agent_id']}/db/changelog"))
+            for person in (self.owner, self.ada, self.bob)
+        }
 
 
 def _with_names(cursor: apsw.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
@@ -558,7 +561,7 @@ async def test_every_route_shows_people_what_is_their_own(house):
 @WHO
 async def test_through_no_route_is_anything_of_another_seen_or_touched(house, who):
     caller: Person = getattr(house, who)
-    rows, files = await house.rows_of(house.ada), house.files()
+    rows, files = await house.rows_of(house.ada), await house.files()
     tried = 0
     for route in house.operations:
         if who == "owner" and is_about_people(route):
@@ -577,7 +580,7 @@ async def test_through_no_route_is_anything_of_another_seen_or_touched(house, wh
             tried += 1
     assert tried > 100
     assert await house.rows_of(house.ada) == rows
-    assert house.files() == files
+    assert await house.files() == files
 
 
 @asynccontextmanager
@@ -594,7 +597,7 @@ async def second_node(stored, tmp_path):
 @pytest.mark.parametrize("shared_settings", ["postgres"], indirect=True)
 async def test_through_a_second_node_is_nothing_of_another_seen_or_touched(house, shared_settings, tmp_path):
     """There too what is someone else's looks like what is not there, wherever its files are."""
-    rows, files = await house.rows_of(house.ada), house.files()
+    rows, files = await house.rows_of(house.ada), await house.files()
     async with second_node(shared_settings, tmp_path) as address:
         for caller in (house.bob, house.owner):
             client = house.client(caller.secret, address)
@@ -609,7 +612,7 @@ async def test_through_a_second_node_is_nothing_of_another_seen_or_touched(house
                 assert same_kind(nowhere) == same_kind(answer), route
         assert [path for path in (tmp_path / "second" / "agents").rglob("*") if path.is_file()] == []
     assert await house.rows_of(house.ada) == rows
-    assert house.files() == files
+    assert await house.files() == files
 
 
 @WHO
@@ -629,7 +632,7 @@ async def test_no_list_shows_what_is_anothers(house, who):
 
 
 async def test_no_body_names_what_is_anothers(house):
-    rows, files = await house.rows_of(house.ada), house.files()
+    rows, files = await house.rows_of(house.ada), await house.files()
     tried = set()
     for route, operation in house.operations.items():
         for name in id_fields(house, operation):
@@ -646,7 +649,7 @@ async def test_no_body_names_what_is_anothers(house):
         ("/login-links", "user_id"),
     }
     assert await house.rows_of(house.ada) == rows
-    assert house.files() == files
+    assert await house.files() == files
 
 
 async def test_an_owner_does_not_see_anothers_recall(house):
@@ -741,7 +744,7 @@ async def test_the_socket_of_events_tells_only_of_ones_own(own_house):
 async def test_a_token_does_what_its_scope_reaches_and_no_more(house, scope):
     """Tried with a person's own ids where it must fail, and with unknown ones where it may not."""
     client = await house.token(house.ada, scope)
-    rows, files = await house.rows(), house.files()
+    rows, files = await house.rows(), await house.files()
     is_enough = {}
     for route, needed in NEEDS.items():
         is_enough[route] = needed is None or SCOPES.index(scope) >= SCOPES.index(needed)
@@ -749,7 +752,7 @@ async def test_a_token_does_what_its_scope_reaches_and_no_more(house, scope):
             answer = await send(client, route, house.ada.ids)
             assert same_kind(answer) == (403, "scope_too_small"), (route, answer.text)
     assert await house.rows() == rows
-    assert house.files() == files
+    assert await house.files() == files
     unknown = dict.fromkeys(house.ada.ids, str(uuid.uuid4()))
     for route in [route for route in NEEDS if is_enough[route] and route != ("DELETE", "/tokens/{token_id}")]:
         answer = await send(client, route, house.ada.ids if route[0] == "GET" else unknown)
@@ -759,12 +762,12 @@ async def test_a_token_does_what_its_scope_reaches_and_no_more(house, scope):
 @ON_SQLITE
 async def test_a_token_that_reads_changes_nothing_at_all(house):
     client = await house.token(house.ada, "read")
-    rows, files = await house.rows(), house.files()
+    rows, files = await house.rows(), await house.files()
     for route in NEEDS:
         if route[0] != "GET":
             await send(client, route, house.ada.ids)
     assert await house.rows() == rows
-    assert house.files() == files
+    assert await house.files() == files
 
 
 @ON_SQLITE

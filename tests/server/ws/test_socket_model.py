@@ -208,9 +208,11 @@ async def test_a_provider_that_is_busy_is_asked_again_after_the_time_it_names(se
 
 
 @pytest.mark.parametrize("answer", [refuse(503, "Overloaded"), refuse(500, "Oops"), hang_up])
-async def test_a_fault_that_may_pass_is_shown_as_waiting(server, client, answer):
-    server.provider.then(answer, answer, say("Now."))
-    frames = await client.ask("Hello?")
+async def test_a_fault_that_may_pass_is_shown_as_waiting(settings, answer):
+    # Its own server, without a kept connection: one that is closed before the answer is tried again at once.
+    async with running_server(settings) as server, server.watch(await server.session()) as client:
+        server.provider.then(answer, answer, say("Now."))
+        frames = await client.ask("Hello?")
     assert kinds(frames) == ["stream_start", "waiting", "stream_delta", "stream_end"]
     assert [frame["retry_in"] for frame in of_kind(frames, "waiting")] == [0.0, 0.0]  # hundredths of a second
     assert_consecutive(frames)
