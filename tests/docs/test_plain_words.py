@@ -71,7 +71,6 @@ ROOMS = {
     "src/wakeful/runtime": 125,
     "src/wakeful/server": 38,
     "src/wakeful/service": 203,
-    "src/wakeful/store": 84,
     "src/wakeful/tools": 105,
     "src/wakeful/clock.py": 3,
     "src/wakeful/config.py": 8,
