@@ -66,7 +66,6 @@ CODE_PATTERN = re.compile("|".join(f"({each})" for each in CODE), re.MULTILINE)
 ROOMS = {
     "src/wakeful/runtime": 22,
     "src/wakeful/service": 8,
-    "src/wakeful/store": 84,
     "tests": 4,  # assertions about texts of other rooms
 }
 

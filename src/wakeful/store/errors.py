@@ -1,4 +1,4 @@
-"""What can go wrong with the store itself."""
+"""Errors of the store itself."""
 
 from pathlib import Path
 

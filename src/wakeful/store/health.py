@@ -1,4 +1,4 @@
-"""Whether the store works. Noted with every use, and logged once, not by everyone who meets it."""
+"""Health of the store: noted with every use, and logged once per outage instead of by each caller."""
 
 import logging
 import time
@@ -37,7 +37,7 @@ class StoreHealth:
         """Note how the block ends. Only a write shows that the store works: a read-only one can be read as well."""
         try:
             yield
-        except (StoreClosed, StoreBusy):  # one row that someone holds is no trouble of the store's
+        except (StoreClosed, StoreBusy):  # a single locked row does not mean that the store is broken
             raise
         except StoreUnavailable as error:
             self._note_failure(error)

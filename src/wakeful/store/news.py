@@ -57,7 +57,7 @@ def encode(news: Iterable[News]) -> list[str]:
 
 
 def decode(text: str) -> list[News]:
-    """Read news back. A word that another version of the server uses is no news here."""
+    """Read news back. Words of another version of the server are ignored."""
     word, *values = text.split(" ")
     kind = _TYPES.get(word)
     if kind is None:

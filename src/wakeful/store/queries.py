@@ -2,11 +2,11 @@
 
 A query begins with `-- name: …`. Parameters are written `:name`.
 
-- What stands in `/*postgres … */` is read by PostgreSQL only, so the one clause SQLite does not know (`FOR UPDATE
-  SKIP LOCKED`) needs no second copy of a query.
-- `rows(TABLE) AS n` stands for the rows a caller hands in, with the columns of that table. SQLite runs the statement
-  once for each of them; PostgreSQL, where every statement is a journey, gets them all at once. So only PostgreSQL needs
-  `RETURNING` to say which of them were written; SQLite counts after each, which is half the work.
+- Text in `/*postgres … */` is for PostgreSQL only, so that a clause that SQLite does not have (`FOR UPDATE SKIP
+  LOCKED`) needs no second copy of a query.
+- `rows(TABLE) AS n` stands for the rows that a caller passes, with the columns of that table. SQLite runs the statement
+  once for each of them; PostgreSQL, where every statement is a round trip, gets them all at once. So only PostgreSQL
+  needs `RETURNING` for the ids that were written; SQLite counts changes after each, which is half the work.
 """
 
 import re

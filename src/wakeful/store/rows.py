@@ -1,6 +1,6 @@
-"""Rows to values and back: a column has the name of its field, and the field's type says how it is written."""
+"""Mapping of rows to values and back: a column has the name of its field, and its type decides the conversion."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, time, timedelta
 from operator import attrgetter
@@ -23,6 +23,7 @@ from wakeful.domain.types import (
     Run,
     RunUsage,
     Session,
+    SetAside,
     Token,
     Upload,
     User,
@@ -112,7 +113,7 @@ class _Column:
 
 
 class Table(Generic[T]):
-    """How the values of one class lie in their table. `names` are the columns that are not called like their field."""
+    """Mapping between a class of values and its table. `names` are the columns with another name than their field."""
 
     def __init__(self, kind: type[T], **names: str) -> None:
         hints = get_type_hints(kind)
@@ -132,6 +133,13 @@ class Table(Generic[T]):
             set_field(value, column if decode is None or column is None else decode(column))
         return value
 
+    def read_all(self, rows: Iterable[Row]) -> list[T]:
+        return [self.read(row) for row in rows]
+
+    def read_first(self, rows: Sequence[Row]) -> T | None:
+        """Return the value of the first row, if there is one."""
+        return self.read(rows[0]) if rows else None
+
     def write(self, value: T) -> Params:
         """Make the parameters of a statement from a value."""
         return {
@@ -140,7 +148,7 @@ class Table(Generic[T]):
         }
 
     def rows_of(self, statement: str) -> Callable[[T], list[Any]]:
-        """Return what makes a row for a statement that takes `rows(…)`: its parameters alone, in their order."""
+        """Return a function that makes a row for a statement that takes `rows(…)`: its parameters, in their order."""
         names = queries.for_sqlite()[statement].names
         values_of: Callable[[T], tuple[Any, ...]] = attrgetter(*[self._fields[name] for name in names])
         written = dict(self._writing)
@@ -171,6 +179,7 @@ AGENTS = Table(Agent, run_limit="run_limit_seconds")
 SESSIONS = Table(Session)
 MESSAGES = Table(Message)
 WAKES = Table(Wake, every="interval_seconds")
+SET_ASIDE = Table(SetAside)
 RUNS = Table(Run)
 CLAIMED_RUNS = Table(ClaimedRun)
 PAUSES = Table(Pause)

@@ -1,4 +1,4 @@
-"""The store: transactions over our tables, whichever database holds them."""
+"""The store: transactions over our tables, in either database."""
 
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
@@ -34,25 +34,6 @@ T = TypeVar("T")
 
 class Tx:
     """One transaction, seen by noun."""
-
-    __slots__ = (
-        "_frames",
-        "_statements",
-        "accounts",
-        "agents",
-        "approvals",
-        "channels",
-        "directories",
-        "instruction_files",
-        "notices",
-        "presence",
-        "runs",
-        "say",
-        "sessions",
-        "unconfined_mcp_servers",
-        "usage",
-        "wakes",
-    )
 
     def __init__(self, statements: Statements) -> None:
         self._statements = statements
@@ -140,8 +121,8 @@ class Store:
 
         Work that would only be done again if the power failed need not be synced. A single statement is quicker in
         PostgreSQL with `is_single`. Work that changes nothing the second time is repeatable; otherwise a connection
-        that is lost with the commit under way ends in StoreUnavailable, in doubt. Long work has statements whose time
-        depends on how much there is: they get a day.
+        that is lost during the commit ends in StoreUnavailable, in doubt. Long work has statements whose time depends
+        on the amount of data: their timeout is a day.
         """
         with self.health.noted(is_write=True):
             return await self._database.write(

@@ -48,7 +48,7 @@ IS_WRITING = re.compile(r"\b(INSERT INTO|(?<!FOR )(?<!FOR NO KEY )UPDATE|DELETE 
 
 def row_classes() -> list[type]:
     tx = Tx(SqliteStatements(apsw.Connection(":memory:")))
-    rows = [type(getattr(tx, name)) for name in Tx.__slots__ if not name.startswith("_") and name != "say"]
+    rows = [type(getattr(tx, name)) for name in vars(tx) if not name.startswith("_") and name != "say"]
     return [*rows, type(tx._frames)]
 
 

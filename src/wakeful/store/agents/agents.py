@@ -27,8 +27,7 @@ class AgentRows:
         await self._statements.fetch("add_user", USERS.write(user))
 
     async def user(self, user_id: str) -> User | None:
-        rows = await self._statements.fetch("user_by_id", {"id": user_id})
-        return USERS.read(rows[0]) if rows else None
+        return USERS.read_first(await self._statements.fetch("user_by_id", {"id": user_id}))
 
     async def delete_user(self, user_id: str, now: datetime) -> bool:
         return bool(await self._statements.fetch("delete_user", {"id": user_id, "now": to_micros(now)}))
@@ -71,7 +70,7 @@ class AgentRows:
         return _one(await self._statements.fetch("lock_agent_of_user", {"id": agent_id, "user_id": user_id}), agent_id)
 
     async def of_user(self, user_id: str) -> list[Agent]:
-        return [AGENTS.read(row) for row in await self._statements.fetch("agents_of_user", {"user_id": user_id})]
+        return AGENTS.read_all(await self._statements.fetch("agents_of_user", {"user_id": user_id}))
 
     async def save(self, agent: Agent) -> None:
         if not await self._statements.fetch("save_agent", AGENTS.write(agent)):
@@ -93,19 +92,19 @@ class AgentRows:
 
     async def pauses_made_after(self, at: datetime) -> list[Pause]:
         """Return the pauses that begin after an instant: a wrong clock made them."""
-        return [PAUSES.read(row) for row in await self._statements.fetch("pauses_made_after", {"at": to_micros(at)})]
+        return PAUSES.read_all(await self._statements.fetch("pauses_made_after", {"at": to_micros(at)}))
 
     async def move_pause(self, pause: Pause) -> None:
         await self._statements.fetch("move_pause", PAUSES.write(pause))
         await self._announce_pause(pause.user_id, pause.agent_id)
 
     async def pauses_since(self, since: datetime) -> list[Pause]:
-        return [PAUSES.read(row) for row in await self._statements.fetch("pauses_since", {"since": to_micros(since)})]
+        return PAUSES.read_all(await self._statements.fetch("pauses_since", {"since": to_micros(since)}))
 
     async def pauses_of(self, user_id: str, agent_id: str | None, since: datetime) -> list[Pause]:
         """Return the pauses of an agent and those of everything; without an agent, only the latter."""
         params = {"user_id": user_id, "agent_id": agent_id, "since": to_micros(since)}
-        return [PAUSES.read(row) for row in await self._statements.fetch("pauses_of_agent", params)]
+        return PAUSES.read_all(await self._statements.fetch("pauses_of_agent", params))
 
     def _announce(self, agent: Agent) -> None:
         self._statements.news.append(AgentChanged(agent.id, agent.user_id))

@@ -7,7 +7,9 @@ from wakeful.domain.agents.directories import AwayDirectory, Directory
 from wakeful.domain.news import RunChanged, RunQueued
 from wakeful.domain.types import Agent, Run
 from wakeful.store.drivers.database import Row, Statements
-from wakeful.store.rows import AGENTS, RUNS, from_micros, to_micros
+from wakeful.store.rows import AGENTS, RUNS, Table, from_micros, to_micros
+
+_AWAY = Table(AwayDirectory)
 
 
 class DirectoryRows:
@@ -41,8 +43,9 @@ class DirectoryRows:
 
     async def bound_elsewhere(self, agent_ids: Iterable[str], directory_id: str) -> list[Agent]:
         """Return those of these agents that are bound to another directory."""
-        rows = await self._statements.fetch_many("agents_bound_elsewhere", _bindings(agent_ids, directory_id))
-        return [AGENTS.read(row) for row in rows]
+        return AGENTS.read_all(
+            await self._statements.fetch_many("agents_bound_elsewhere", _bindings(agent_ids, directory_id))
+        )
 
     async def see_node(self, owner: str, directory_id: str, key_fingerprint: str, now: datetime) -> None:
         """Note that a node is alive."""
@@ -58,18 +61,14 @@ class DirectoryRows:
         await self._statements.fetch("delete_dead_nodes", {"before": to_micros(before)})
 
     async def has_other_key(self, directory_id: str, key_fingerprint: str, since: datetime) -> bool:
-        """Tell whether a running node has the same directory and another device key."""
+        """Return whether a running node has the same directory and another device key."""
         params = {"directory_id": directory_id, "key_fingerprint": key_fingerprint, "since": to_micros(since)}
         return bool(await self._statements.fetch("live_node_with_other_key", params))
 
     async def away(self, since: datetime, own: str) -> list[AwayDirectory]:
         """Return the directories besides our own that agents need and no node has had since a moment."""
-        return [
-            AwayDirectory(
-                id=row["id"], place=row["place"], seen_at=from_micros(row["seen_at"]), agents=int(row["agents"])
-            )
-            for row in await self._statements.fetch("away_directories", {"since": to_micros(since), "own": own})
-        ]
+        params = {"since": to_micros(since), "own": own}
+        return _AWAY.read_all(await self._statements.fetch("away_directories", params))
 
     async def hold_runs(self, since: datetime, own: str) -> list[Run]:
         """Mark the queued runs whose directory no node has had since a moment, and return those newly marked."""
@@ -83,12 +82,12 @@ class DirectoryRows:
             self._statements.news.append(RunQueued())
 
     async def interrupt_messages(self, before: datetime, own: str, error: str, now: datetime) -> list[Run]:
-        """End the held messages whose directory is away since before a moment."""
+        """End the held messages whose directory no node has had since a moment."""
         params = {"before": to_micros(before), "own": own, "error": error, "now": to_micros(now)}
         return self._changed(await self._statements.fetch("interrupt_held_messages", params))
 
     def _changed(self, rows: Sequence[Row]) -> list[Run]:
-        runs = [RUNS.read(row) for row in rows]
+        runs = RUNS.read_all(rows)
         self._statements.news.extend(RunChanged(run.id, run.status, run.reason) for run in runs)
         return runs
 

@@ -1,4 +1,4 @@
-"""Writes that wait at the same time are carried out as one."""
+"""Batching: writes that wait at the same time are carried out together."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
@@ -11,10 +11,10 @@ R = TypeVar("R")
 
 
 class Together(Generic[T, R]):
-    """Collect the calls that come while batches are under way into the next batch.
+    """Collect the calls that are made while batches are running into the next batch.
 
-    One caller alone waits for nobody. Of what has the same key, one is carried out after the other; without a key, each
-    item is its own. If a batch fails, each of its calls is tried alone, so that one bad one cannot spoil the others.
+    A single caller does not wait. Items with the same key are carried out one after the other; by default every item
+    has a key of its own. If a batch fails, each of its calls is retried alone, so that one bad item fails by itself.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Together(Generic[T, R]):
         self._waiting: list[tuple[T, asyncio.Future[R]]] = []
         self._workers: set[asyncio.Task[None]] = set()
         self._under_way = 0
-        self._keys: set[Hashable] = set()  # of what is under way
+        self._keys: set[Hashable] = set()  # of the items that are being carried out
 
     async def __call__(self, item: T) -> R:
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
@@ -52,11 +52,11 @@ class Together(Generic[T, R]):
                     self._under_way -= 1
                     self._keys.difference_update([self._key(item) for item, _ in batch])
         finally:
-            # At once, not when the task is seen to be done: a call in between would wait for a worker that has left.
+            # Here, not in a done callback: a call in between would wait for a worker that has ended.
             self._workers.discard(asyncio.current_task())
 
     def _take(self) -> list[tuple[T, "asyncio.Future[R]"]]:
-        """Take this worker's share of what waits. What is left because of its key is for the worker that has that."""
+        """Take this worker's share of the waiting items; one whose key is in use is left to the worker that has it."""
         share = min(self._most, -(-len(self._waiting) // (self._at_once - self._under_way)))
         batch: list[tuple[T, asyncio.Future[R]]] = []
         left: list[tuple[T, asyncio.Future[R]]] = []
@@ -77,10 +77,10 @@ class Together(Generic[T, R]):
         try:
             results = await self._carry_out([item for item, _ in batch])
         except Exception as error:  # noqa: BLE001  (its caller gets it)
-            # No call is to blame for a store that is away, and what is in doubt must not be done again. One that needs
-            # a row that someone holds must not keep the others from theirs.
-            is_away = isinstance(error, StoreUnavailable) and not isinstance(error, StoreBusy)
-            if len(batch) == 1 or is_away:
+            # If the store is unavailable, retrying helps nobody, and work in doubt must not be repeated. A call that
+            # needs a locked row must not fail the others.
+            is_unavailable = isinstance(error, StoreUnavailable) and not isinstance(error, StoreBusy)
+            if len(batch) == 1 or is_unavailable:
                 for _, future in batch:
                     if not future.done():
                         future.set_exception(error)

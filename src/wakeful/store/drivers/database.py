@@ -1,4 +1,4 @@
-"""What a driver must do, so that everything above it is written once."""
+"""The interface of the two database drivers."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -27,14 +27,14 @@ class Statements(Protocol):
         ...
 
     async def fetch_many(self, name: str, params: Sequence[Params]) -> Sequence[Row]:
-        """Run one statement that takes `rows(…)` for these and return what it gives back, in no particular order."""
+        """Run one statement that takes `rows(…)` for these and return its rows, in no particular order."""
         ...
 
     async def write_each(self, name: str, rows: Sequence[Values]) -> set[str]:
         """Run one statement that takes `rows(…)` for these and return the ids of those that it added or changed.
 
-        Each row is its parameters in their order: most of what the engine writes comes this way, so no names are looked
-        up.
+        Each row is a list of parameters in their order: the engine writes most of its rows this way, without looking up
+        names.
         """
         ...
 
@@ -53,13 +53,13 @@ class SideConnection(Protocol):
 
 
 class Database(Protocol):
-    """A store's engine. Work handed to `write` may be run again, so it must do nothing but rules and statements."""
+    """A database driver. Work passed to `write` may be run again, so it does nothing but rules and statements."""
 
     @property
     def dialect(self) -> str: ...
 
     async def open(self, check_empty: Callable[[], None] = ...) -> None:
-        """Open it. If it shows from outside that nothing is in it, `check_empty` is called first, and may raise."""
+        """Open it. If the file is missing or empty, `check_empty` is called first, and may raise."""
         ...
 
     async def close(self) -> None: ...
@@ -80,7 +80,7 @@ class Database(Protocol):
 
         Work that is a single statement in PostgreSQL is a transaction by itself there, without the round trips that
         begin and commit one; its result does not wait until other nodes are notified. Long work has statements whose
-        time depends on how much there is.
+        time depends on the amount of data.
         """
         ...
 
@@ -93,13 +93,13 @@ class Database(Protocol):
         ...
 
     def only_one_node(self) -> AbstractAsyncContextManager[None]:
-        """Hold off every other node while the schema changes."""
+        """Keep other nodes from changing the schema at the same time."""
         ...
 
     async def side_connection(self) -> SideConnection: ...
 
     def listen(self, deliver: Deliver) -> None:
-        """Hand over the news of every transaction that is committed, here or on another node."""
+        """Call this with the news of every transaction that is committed, here or on another node."""
         ...
 
     async def size(self) -> int:
@@ -107,11 +107,11 @@ class Database(Protocol):
         ...
 
     async def checkpoint(self) -> None:
-        """Move what stands in a journal beside the file into it; nothing where the database server sees to that."""
+        """Move the journal into the database file; a database server does this by itself."""
         ...
 
     async def has_agents(self) -> bool:
-        """Tell whether anyone has worked with this store, with or without our tables in it."""
+        """Return whether anyone has worked with this store, with or without our tables in it."""
         ...
 
     async def read_clock(self) -> int | None:

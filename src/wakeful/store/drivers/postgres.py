@@ -28,22 +28,22 @@ log = logging.getLogger(__name__)
 _CHANNEL = "wakeful"
 _MIGRATION_LOCK = 0x77616B65
 _TRIES = 5
-_RECONNECT_AFTER = (0.0, 0.05, 0.15, 0.4)  # seconds; a server that is away for longer is said to be
+_RECONNECT_AFTER = (0.0, 0.05, 0.15, 0.4)  # seconds; after that the caller gets an error
 _LISTEN_AGAIN_SECONDS = 0.5
 _WITHOUT_DESCRIPTORS_SECONDS = 5.0
-_NOTIFY_SECONDS = 0.005  # what is notified together; and a claim comes to its work first
-# For news that no engine waits for: to notify others of each booking by itself would cost as much as the booking.
+_NOTIFY_SECONDS = 0.005  # news of this time is sent together, after a claimed run has started
+# For news that no engine waits for: one notification for each booking would cost as much as the booking.
 _NOTIFY_LATER_SECONDS = 0.05
 _CAN_WAIT = (WakeChanged, RunChanged)
-_LONG_SECONDS = 86_400.0  # for a statement whose time depends on how much there is
+_LONG_SECONDS = 86_400.0  # for a statement whose time depends on the amount of data
 _MIGRATION_WAIT_SECONDS = 60.0
 _ROLLBACK_SECONDS = 1.0
-# The scheduler decides about the other wakes meanwhile, and comes back to one that someone holds.
+# The scheduler fires the other wakes meanwhile, and retries one whose row is locked.
 _UNSYNCED = {"synchronous_commit": "off", "lock_timeout": "500"}
 
-# A claim that lost a race for a session, or two transactions that waited for each other: the work may be run again.
+# A claim that lost a race for a session, or a deadlock: the work may be run again.
 _RACES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.UniqueViolationError)
-# After these it is not known whether the connection is alive, or what would come next on it.
+# After these the state of the connection is unknown, so it is closed.
 _HANGS_UP = (TimeoutError, asyncio.CancelledError)
 
 
@@ -66,7 +66,7 @@ class PostgresDatabase:
         self._most_connections = most_connections
         self._pool: asyncpg.Pool[Any] | None = None
         self._unsynced: asyncpg.Pool[Any] | None = None  # its commits do not wait for the disk
-        self._unlimited: asyncpg.Connection[Any] | None = None  # the one that holds off the other nodes
+        self._unlimited: asyncpg.Connection[Any] | None = None  # the one that has the migration lock
         self._deliver: Deliver = lambda _news: None
         self._tasks: list[asyncio.Task[None]] = []
         self._unsent: list[News] = []
@@ -150,7 +150,7 @@ class PostgresDatabase:
         return result
 
     async def _notify_others(self) -> None:
-        """Pass on the news of statements that were a transaction by themselves, together with what comes soon."""
+        """Notify other nodes of statements that were a transaction by themselves, several at a time."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._is_urgent.wait(), _NOTIFY_LATER_SECONDS)
         await asyncio.sleep(_NOTIFY_SECONDS)
@@ -160,7 +160,7 @@ class PostgresDatabase:
             async with self._acquire(self._unsynced) as connection:
                 await connection.execute(self._notify_sql(news))
         except StoreUnavailable as error:
-            log.warning("news for other nodes got lost; they look in time", extra={"problem": error.message})
+            log.warning("notifications for other nodes were lost; they poll", extra={"problem": error.message})
 
     async def read(self, work: Work[T], *, is_single: bool = False) -> T:
         return await _reconnecting(lambda: self._read(work, is_single=is_single), is_repeatable=True)
@@ -199,7 +199,7 @@ class PostgresDatabase:
         return await self._read_value("SELECT pg_database_size(current_database())")
 
     async def has_agents(self) -> bool:
-        """Tell whether anyone has worked with this database, with or without our tables in it."""
+        """Return whether anyone has worked with this database, with or without our tables in it."""
         if await self._read_value("SELECT to_regclass('agents') IS NULL"):
             return False
         return await self._read_value("SELECT EXISTS (SELECT 1 FROM agents)")
@@ -256,7 +256,7 @@ class PostgresDatabase:
                 yield connection
         except BaseException as error:
             if _hangs_up(error):
-                # A line that may be dead: whatever is asked on it, be it only a cancellation, waits for it again.
+                # The connection may be dead: any further request on it, even a cancellation, would wait again.
                 connection.terminate()
             raise
         finally:
@@ -264,7 +264,7 @@ class PostgresDatabase:
                 await pool.release(connection)  # pyright: ignore[reportArgumentType]
 
     async def _take(self, pool: "asyncpg.Pool[Any]") -> "asyncpg.Connection[Any]":
-        """Take a connection; while there is no descriptor for a new one, wait until one of the others is free."""
+        """Take a connection; without a file descriptor for a new one, wait until one in use is free."""
         give_up_at = time.monotonic() + _WITHOUT_DESCRIPTORS_SECONDS
         while True:
             try:
@@ -276,7 +276,7 @@ class PostgresDatabase:
 
     @contextlib.asynccontextmanager
     async def _acquire_unlimited(self) -> "AsyncGenerator[asyncpg.Connection[Any]]":
-        """Take a connection that may wait and stand still for as long as a change of the schema takes."""
+        """Take a connection without the limits on waiting and idling, for a change of the schema."""
         if self._unlimited is not None:
             yield self._unlimited
             return
@@ -294,11 +294,11 @@ class PostgresDatabase:
 
     def _on_notification(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
         sender, _, text = str(payload).partition(" ")
-        if sender != self._name:  # what is our own was delivered when it was committed
+        if sender != self._name:  # our own news was delivered when it was committed
             self._deliver(decode(text))
 
     async def _keep_ending_stuck(self) -> None:
-        """End the connections of nodes that have stopped where the server does not do so by itself."""
+        """End the connections of stopped nodes that the server does not end by itself."""
         has_failed = False
         while True:
             await asyncio.sleep(self._limits.idle)
@@ -306,7 +306,7 @@ class PostgresDatabase:
                 async with self._acquire(self._unsynced) as connection:
                     ended = await connection.fetch(self._limits.end_stuck)
             except StoreUnavailable as error:
-                if not has_failed:  # once an outage: an absent database is logged by everyone who needs it
+                if not has_failed:  # once per outage: the other users of the database log it too
                     log.warning("cannot look for connections of stopped nodes: %s", error.message)
                 has_failed = True
             else:
@@ -315,7 +315,7 @@ class PostgresDatabase:
                     log.warning("connections of stopped nodes ended", extra={"count": len(ended)})
 
     async def _keep_listening(self) -> None:
-        """Hold one connection that listens; when it is lost, take another and have every subscriber look again."""
+        """Keep one connection listening; after a lost one, open another and have every subscriber look again."""
         is_away = False
         while True:
             try:
@@ -328,7 +328,7 @@ class PostgresDatabase:
                     is_away = False
                     await lost.wait()
                 finally:
-                    connection.terminate()  # at once: we may be here because the store is closed
+                    connection.terminate()  # without waiting: the store may be closing
                 log.info("listening connection lost")
             except (*LOST, asyncpg.PostgresError) as error:
                 if not is_away:  # twice a second would be too much
@@ -338,7 +338,7 @@ class PostgresDatabase:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Leave out that the pool could not connect, with a traceback each time: its next user logs why, once."""
+    """Filter out the pool's failed reconnects with their tracebacks: the next user of the pool logs the reason."""
     return not str(record.msg).startswith("Failed to restore")
 
 
@@ -355,7 +355,7 @@ async def _snapshot(connection: "asyncpg.Connection[Any]") -> AsyncGenerator[Non
 
 
 async def _roll_back(connection: "asyncpg.Connection[Any]", error: BaseException) -> None:
-    if _hangs_up(error):  # nothing more is asked on this line
+    if _hangs_up(error):  # the connection is closed
         return
     with contextlib.suppress(*LOST):  # then there is nothing to roll back, and the first error says more
         await connection.execute("ROLLBACK", timeout=_ROLLBACK_SECONDS)
@@ -378,7 +378,7 @@ async def _race(write: Callable[[], Awaitable[T]]) -> T:
 
 
 async def _reconnecting(act: Callable[[], Awaitable[T]], *, is_repeatable: bool) -> T:
-    """Try again on another connection when one is lost, unless the change may have been made and not be made twice."""
+    """Retry on another connection when one is lost, unless the change may have been made and must not be repeated."""
     for seconds in _RECONNECT_AFTER:
         try:
             return await act()
@@ -394,7 +394,7 @@ class _Statements:
 
     def __init__(self, connection: "asyncpg.Connection[Any]", seconds: float | None = None) -> None:
         self._connection = connection
-        self._seconds = seconds  # for the answer to each; None: as many as the connection has
+        self._seconds = seconds  # timeout of each; None: the connection's own
         self._queries = queries.for_postgres()
         self.news: list[News] = []
 
@@ -413,7 +413,7 @@ class _Statements:
         if not rows:
             return []
         query = self._queries[name]
-        # What is left out is null to the server, and half of a row is.
+        # A missing key is NULL for the server, and half of the columns are.
         objects = [
             {name: value for name, value in zip(query.names, row, strict=True) if value is not None} for row in rows
         ]
@@ -423,12 +423,10 @@ class _Statements:
 class _PostgresSide:
     def __init__(self, connection: "asyncpg.Connection[Any]") -> None:
         self._connection = connection
-        self._queries = queries.for_postgres()
 
     async def fetch(self, name: str, params: Params) -> Sequence[Row]:
-        query = self._queries[name]
         with errors_named():
-            return await self._connection.fetch(query.sql, *query.in_order(params))
+            return await _Statements(self._connection).fetch(name, params)
 
     async def close(self) -> None:
         await self._connection.close(timeout=2)

@@ -1,4 +1,4 @@
-"""PostgreSQL's errors in our own words: what is wrong with the server, and what to do about it."""
+"""PostgreSQL's errors as errors of the store, with a text that says what to do."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -14,11 +14,11 @@ from wakeful.store.errors import (
     StoreUnavailable,
 )
 
-# The connection is gone, or there was none to be had.
+# The connection was lost, or none could be opened.
 LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # what asyncpg says when a connection is lost between two messages of one question
+    asyncpg.InternalClientError,  # raised when a connection is lost between two messages of one request
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
@@ -27,7 +27,7 @@ LOST = (
     OSError,
 )
 
-_LAST_WORDS = (
+_ENDED_BY_SERVER = (
     asyncpg.AdminShutdownError,
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.IdleSessionTimeoutError,
@@ -53,7 +53,7 @@ _REFUSALS: dict[type[Exception], str] = {
 
 @contextmanager
 def errors_named(*, may_be_done: bool = False) -> Generator[None]:
-    """Name what goes wrong in the block; `may_be_done` if it commits, so that a lost answer leaves that in doubt."""
+    """Translate errors of the block; `may_be_done` if it commits, so that a lost answer leaves the commit in doubt."""
     try:
         yield
     except asyncpg.ForeignKeyViolationError as error:
@@ -76,11 +76,11 @@ def errors_named(*, may_be_done: bool = False) -> Generator[None]:
 
 def _lost(error: Exception, may_be_done: bool) -> StoreUnavailable:
     said = f"PostgreSQL does not answer ({type(error).__name__}: {error})."
-    # A connection that the server ends with these words has told of everything it did before: what is not told of was
-    # rolled back. Whatever else breaks a connection may have done so behind a commit.
-    if any(isinstance(each, _LAST_WORDS) for each in (error, error.__cause__)):
+    # Before the server ends a connection with one of these errors, it has confirmed every commit: anything else was
+    # rolled back. After any other loss, a commit may have been made.
+    if any(isinstance(each, _ENDED_BY_SERVER) for each in (error, error.__cause__)):
         may_be_done = False
-    # After a minute of silence a second one will not help.
+    # After a timeout, waiting for another one would not help.
     kind = StoreUnavailable if isinstance(error, TimeoutError) else ConnectionLost
     if may_be_done:
         return kind(f"{said} {_TRY_AGAIN}, but look first: the change may have been made.", is_in_doubt=True)

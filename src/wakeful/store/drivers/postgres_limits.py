@@ -1,4 +1,4 @@
-"""How long a node's connections to PostgreSQL may wait and stand still, so that no dead node holds up the others.
+"""Timeouts of a node's connections to PostgreSQL, so that a dead node does not block the others.
 
 A node that is frozen or has lost its power inside a transaction keeps its row locks until the server ends that
 transaction. Everything is set by SET after connecting: PgBouncer refuses it among the start-up parameters.
@@ -29,7 +29,7 @@ _KEEPALIVE = {
 
 _NAME = {"application_name": "wakeful"}
 
-# For changes of the schema and for whoever waits until another node has made them.
+# For changes of the schema, and for nodes that wait until another one has made them.
 UNLIMITED = (
     "SET idle_in_transaction_session_timeout = 0; SET lock_timeout = 0; SET application_name = wakeful_migrating"
 )
@@ -51,16 +51,16 @@ WHERE
 class SessionLimits:
     """Seconds, made for a lease: within that and five more, another node has taken over."""
 
-    idle: float  # for which a transaction may stand still between two statements before the server ends it
-    lock: float  # for which a statement waits for a row that someone else holds
-    answer: float  # for which we wait for the answer to a statement on a line that may have died
-    reach: float  # for which we wait for a new connection, or for the answer to a heartbeat
+    idle: float  # of a transaction between two statements, before the server ends it
+    lock: float  # of a statement that waits for a row lock
+    answer: float  # until the answer to a statement: the connection may be dead
+    reach: float  # until a new connection, or the answer to a heartbeat
 
     @classmethod
     def of_lease(cls, lease: timedelta) -> "SessionLimits":
         seconds = lease.total_seconds()
         return cls(
-            # Heartbeats come three times per lease, and one of them may have to wait until a row is free.
+            # There are three heartbeats per lease, and one of them may have to wait for a row lock.
             idle=min(5.0, max(1.0, seconds / 3)),
             lock=1.5,  # more than deadlock_timeout: a deadlock is found as such, and its work is run again
             answer=min(20.0, seconds + 3),
@@ -68,7 +68,7 @@ class SessionLimits:
         )
 
     def sql(self, settings: Mapping[str, str] | None = None) -> str:
-        """Return what makes a new connection one of ours; the settings win over the limits."""
+        """Return the SET statements for a new connection; the settings win over the limits."""
         limits = {
             "idle_in_transaction_session_timeout": f"{self.idle * 1000:.0f}",
             "lock_timeout": f"{self.lock * 1000:.0f}",
@@ -83,7 +83,7 @@ class SessionLimits:
 
 
 def keep_alive(connection: "asyncpg.Connection[Any]") -> None:
-    """Let our side notice a server that has gone without a word; nothing to do on a UNIX socket."""
+    """Turn on TCP keepalive, so that a dead server is noticed; nothing to do on a UNIX socket."""
     transport: Any = connection._transport  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
     line: socket.socket | None = transport.get_extra_info("socket")
     if line is None or line.family not in (socket.AF_INET, socket.AF_INET6):

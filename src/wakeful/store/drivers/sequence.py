@@ -1,8 +1,8 @@
-"""How far the embedded store has come, kept in a second place: a small file beside it.
+"""A sequence number of the embedded store that is kept twice: in the store, and in a small file beside it.
 
-A cut or missing journal leaves an older store that opens without complaint. So a number goes up in the store about a
-second after it has changed, and then, once that is synced, in the file. The file is never ahead of what is surely on
-the disk, so a power cut cannot make it look as if something were lost; and it needs no sync of its own.
+A truncated or missing journal leaves an older store that opens without an error. So about a second after a change the
+number is raised in the store and, once that is synced, in the file. The file is never ahead of what is on the disk, so
+a power failure cannot look like a loss; and it needs no sync of its own.
 """
 # apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
 # pyright: reportUnknownMemberType=false
@@ -30,11 +30,11 @@ _WIDTH = 100  # bytes, always the same, so that it is overwritten in place and n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """A store that is older than what was seen of it."""
+    """A store that is older than the file beside it."""
 
-    number: int  # the last that was seen
-    since: datetime | None  # what was written after it may be missing; None: it is not known
-    until: datetime  # when the last number was seen
+    number: int  # the last one in the file
+    since: datetime | None  # writes after it may be missing; None: unknown
+    until: datetime  # when the last number was written to the file
 
 
 class Sequence:

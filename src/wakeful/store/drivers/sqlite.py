@@ -44,19 +44,13 @@ class SqliteDatabase:
             if not size_of(self.path):
                 check_empty()  # before SQLite sees it: it deletes the journal of a file that is missing or empty
             # For its owner alone, and so are the log and the index that SQLite makes after it.
-            with contextlib.suppress(OSError):  # SQLite will say what is wrong
+            with contextlib.suppress(OSError):  # SQLite's own error is better
                 self.path.touch(mode=0o600)
-            writer = SqliteThread(
+            self._writer = await SqliteThread(
                 "wakeful-writer", self.connect, is_writer=True, deliver=self._deliver, sequence=self._sequence
-            )
-            await writer.start()
-            self._writer = writer
-            reader = SqliteThread("wakeful-reader", self.connect, is_writer=False)
-            await reader.start()
-            self._reader = reader
-            checkpointer = SqliteThread("wakeful-checkpoint", self.connect, is_writer=False)
-            await checkpointer.start()
-            self._checkpointer = checkpointer
+            ).start()
+            self._reader = await SqliteThread("wakeful-reader", self.connect, is_writer=False).start()
+            self._checkpointer = await SqliteThread("wakeful-checkpoint", self.connect, is_writer=False).start()
         except BaseException:
             await self.close()
             raise
@@ -111,51 +105,28 @@ class SqliteDatabase:
         return None
 
     async def checkpoint(self) -> None:
-        """Move what stands in the journal into the file, while others read and write."""
-
-        async def work(statements: Statements) -> None:
-            assert isinstance(statements, SqliteStatements)
-            _checkpoint(statements.connection)
-
-        await _opened(self._checkpointer).do(work, "bare")
+        """Move the journal into the file, while others read and write."""
+        await _do_bare(self._checkpointer, _checkpoint)
 
     async def leave_journal(self) -> None:
-        """Close without moving the journal into the file, so that both stay as they were found."""
-
-        async def work(statements: Statements) -> None:
-            assert isinstance(statements, SqliteStatements)
-            statements.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-
-        await _opened(self._writer).do(work, "bare")
+        """Close later without moving the journal into the file, so that both stay as they were found."""
+        await _do_bare(self._writer, lambda each: each.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1))
 
     async def find_loss(self) -> Loss | None:
-        """Tell whether the store is older than what was seen of it, and note from now on how far it comes."""
-        sequence = self._sequence
-        if sequence is None:
-            return None
-
-        async def work(statements: Statements) -> Loss | None:
-            assert isinstance(statements, SqliteStatements)
-            return sequence.compare(statements.connection)
-
-        return await _opened(self._writer).do(work, "bare")
+        """Return what is missing if the store is older than the file beside it, and count changes from now on."""
+        return None if self._sequence is None else await _do_bare(self._writer, self._sequence.compare)
 
     async def has_agents(self) -> bool:
-        async def work(statements: Statements) -> bool:
-            assert isinstance(statements, SqliteStatements)
-            return has_agents(statements.connection)
-
-        return await self.read(work)
+        return await _do_bare(self._reader, has_agents)
 
     async def copy_to(self, path: Path) -> None:
         """Copy the whole store, as encrypted as it is, to a new file."""
 
-        async def work(statements: Statements) -> None:
-            assert isinstance(statements, SqliteStatements)
-            statements.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        def copy(connection: apsw.Connection) -> None:
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             _copy_durably(self.path, path)
 
-        await _opened(self._writer).do(work, "bare")
+        await _do_bare(self._writer, copy)
 
     def connect(self) -> apsw.Connection:
         with name_errors(self.path):
@@ -167,16 +138,16 @@ class SqliteDatabase:
                 connection.pragma("cipher", "aegis")
                 connection.execute(f"PRAGMA key = 'raw:{self._key.hex()}'")
             connection.set_busy_timeout(_BUSY_MS)
-            # One plan per statement. Otherwise SQLite makes it anew for every value that is bound, ten times the work.
+            # One plan per statement. Otherwise SQLite plans again for every value that is bound, ten times the work.
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-            # SQLite's own knows the 26 letters only; PostgreSQL's knows all that people write titles with.
+            # SQLite's own knows only the letters of ASCII; PostgreSQL's knows those of titles in any language.
             connection.create_scalar_function("lower", _lower, 1, deterministic=True)
             connection.pragma("journal_mode", "wal")
             connection.pragma("synchronous", "FULL")
             connection.pragma("foreign_keys", True)
             connection.pragma("cache_size", -8_000)
             # A page that changes often is copied into the file once per checkpoint, so these should be rare. This one
-            # is made by a commit, which it holds up; there is one a minute besides, which holds up nothing.
+            # delays the commit that makes it; there is one a minute besides, which delays nothing.
             connection.pragma("wal_autocheckpoint", 2_000)
             connection.pragma("journal_size_limit", 64 * 1024 * 1024)
         return connection
@@ -203,13 +174,23 @@ def _checkpoint(connection: apsw.Connection) -> None:
     try:
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     except apsw.BusyError:
-        pass  # someone reads or writes; the next time will do
+        pass  # someone reads or writes; the next checkpoint truncates it
     finally:
         connection.set_busy_timeout(_BUSY_MS)
 
 
 def _lower(*values: Any) -> str | None:
     return None if values[0] is None else str(values[0]).lower()
+
+
+async def _do_bare(thread: SqliteThread | None, act: Callable[[apsw.Connection], T]) -> T:
+    """Act on a thread's connection, without a transaction."""
+
+    async def work(statements: Statements) -> T:
+        assert isinstance(statements, SqliteStatements)
+        return act(statements.connection)
+
+    return await _opened(thread).do(work, "bare")
 
 
 def _opened(thread: SqliteThread | None) -> SqliteThread:
@@ -224,7 +205,7 @@ def size_of(path: Path) -> int:
 
 
 def has_agents(connection: apsw.Connection) -> bool:
-    """Tell whether a start has ever succeeded with this store: it makes the first agent, and rows of agents stay."""
+    """Return whether a start has ever succeeded: it makes the first agent, and rows of agents are never deleted."""
     return connection.table_exists("main", "agents") and bool(connection.execute("SELECT 1 FROM agents LIMIT 1").get)
 
 
@@ -239,7 +220,7 @@ def hold(folder: Path) -> Generator[None]:
 
 
 def change_key(path: Path, old: bytes, new: bytes) -> None:
-    """Encrypt a store that nobody has open with another key; one that has it already is left as it is.
+    """Encrypt a store that is not open with another key; a store that has this key already is not changed.
 
     A crash leaves the file with the old key or with the new one.
     """

@@ -1,7 +1,7 @@
-"""A thread that owns a SQLite connection and carries out the work that is handed to it.
+"""A thread that owns a SQLite connection and runs jobs on it.
 
-Work is a coroutine that awaits nothing but its own statements, and here those never suspend: so a whole transaction
-runs in the thread with a single hop, and all work that waits there is committed together, with what comes meanwhile.
+A job is a coroutine that awaits nothing but its own statements, and here those never suspend: so a whole transaction
+runs in the thread with a single hop, and all jobs that wait are committed together, with those that arrive meanwhile.
 """
 # apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
 # pyright: reportUnknownMemberType=false
@@ -26,10 +26,10 @@ from wakeful.store.errors import BrokenReference, StoreFull, StoreReadOnly, Stor
 
 T = TypeVar("T")
 
-_MOST_PER_COMMIT = 256
+_MAX_PER_COMMIT = 256
 
 How = Literal["synced", "unsynced", "bare"]
-"""On the disk before it is answered; committed only; or without a transaction around it."""
+"""Durable before the caller gets its result; committed only; or without a transaction."""
 
 
 class SqliteStatements:
@@ -101,18 +101,19 @@ class SqliteThread:
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
 
-    async def start(self) -> None:
-        """Open the connection, or raise what keeps it from opening."""
+    async def start(self) -> "SqliteThread":
+        """Open the connection, or raise the error that keeps it from opening."""
         self._thread.start()
         await self._ready
+        return self
 
     async def stop(self) -> None:
-        """Finish what was handed over and close the connection."""
+        """Finish the jobs in the queue and close the connection."""
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
 
     async def do(self, work: Work[T], how: How = "synced") -> T:
-        """Hand over work and wait for its result."""
+        """Run work in the thread and return its result."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._jobs.put(_Job(work, how, future))
         return await future
@@ -144,7 +145,7 @@ class SqliteThread:
         return self._jobs.get()
 
     def _note_sequence(self, within: float = 0.0) -> float | None:
-        """Note how far the store has come if that is due, or return in how many seconds it is."""
+        """Save the sequence number if that is due, or return in how many seconds it is."""
         if self._sequence is None:
             return None
         connection = self._statements.connection
@@ -160,7 +161,7 @@ class SqliteThread:
             self._waiting.append(self._jobs.get())
 
     def _carry_out(self, first: _Job) -> None:
-        """Commit what waits together; if a part of it fails, carry out each alone so that only that one does."""
+        """Commit waiting jobs together; if one fails, run each in its own transaction, so that only that one fails."""
         if first.how == "bare":
             self._carry_out_alone(first)
             return
@@ -174,7 +175,7 @@ class SqliteThread:
                 while job is not None:
                     done.append(job)
                     results.append(_drive(job.work(self._statements)))
-                    job = self._next_for(how) if len(done) < _MOST_PER_COMMIT else None
+                    job = self._next_for(how) if len(done) < _MAX_PER_COMMIT else None
         except Exception as error:  # noqa: BLE001  (each meets its own error again below)
             self._statements.news.clear()
             if len(done) <= 1:  # none: the transaction could not even begin
@@ -186,8 +187,8 @@ class SqliteThread:
             self._answer([(job, result, None) for job, result in zip(done, results, strict=True)])
 
     def _next_for(self, how: How) -> _Job | None:
-        """Return what comes next, if it can be part of the transaction that is under way."""
-        if self._is_writer:  # a reader would find the past there, and miss what its caller has just written
+        """Return the next job, if it can be part of the open transaction."""
+        if self._is_writer:  # a reader's snapshot is older than what its caller may just have written
             self._take_in()
         job = self._waiting[0] if self._waiting else None
         if job is None or job.how not in (how, "unsynced"):
@@ -269,10 +270,7 @@ def _drive(coroutine: Coroutine[Any, Any, T]) -> T:
 
 @contextlib.contextmanager
 def name_errors(path: Path | None = None) -> Generator[None]:
-    """Say in our own words what the disk or the file has; with its path to whoever starts the server, but not later.
-
-    What is said later is shown to everyone who asks for something.
-    """
+    """Translate SQLite's errors. Only those at the server's start have the path: later ones are shown to users."""
     store = "The store" if path is None else f"The store {str(path)!r}"
     place = "the store" if path is None else repr(str(path))
     try:

@@ -17,7 +17,7 @@ class ChannelRows:
         return bool(await self._statements.fetch("add_channel", CHANNELS.write(channel)))
 
     async def of_user(self, user_id: str) -> list[Channel]:
-        return [CHANNELS.read(row) for row in await self._statements.fetch("channels_of_user", {"user_id": user_id})]
+        return CHANNELS.read_all(await self._statements.fetch("channels_of_user", {"user_id": user_id}))
 
     async def get(self, channel_id: str, user_id: str) -> Channel:
         """Read a channel in order to change it."""
@@ -33,7 +33,7 @@ class ChannelRows:
         return found
 
     async def to_tell(self, user_id: str) -> list[Channel]:
-        return [CHANNELS.read(row) for row in await self._statements.fetch("channels_to_tell", {"user_id": user_id})]
+        return CHANNELS.read_all(await self._statements.fetch("channels_to_tell", {"user_id": user_id}))
 
     async def save(self, channel: Channel) -> None:
         await self._statements.fetch("save_channel", CHANNELS.write(channel))

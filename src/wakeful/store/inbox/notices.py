@@ -23,8 +23,7 @@ class Notices:
         return is_new
 
     async def find(self, notice_id: str) -> Notice | None:
-        rows = await self._statements.fetch("notice_by_id", {"id": notice_id})
-        return NOTICES.read(rows[0]) if rows else None
+        return NOTICES.read_first(await self._statements.fetch("notice_by_id", {"id": notice_id}))
 
     async def take(self, notice_id: str, now: datetime, left_behind: datetime) -> Notice | None:
         """Claim a notice in order to deliver it to the channels; None if another node has it.
@@ -32,8 +31,7 @@ class Notices:
         A claim from before `left_behind` has been abandoned. A notice is claimed at most twice.
         """
         params = {"id": notice_id, "now": to_micros(now), "left_behind": to_micros(left_behind)}
-        rows = await self._statements.fetch("take_notice", params)
-        return NOTICES.read(rows[0]) if rows else None
+        return NOTICES.read_first(await self._statements.fetch("take_notice", params))
 
     async def settle(self, notice_id: str, now: datetime) -> None:
         """Note that every channel was tried."""
@@ -49,14 +47,13 @@ class Notices:
         return len(await self._statements.fetch("read_notices", params))
 
     async def of_user(self, user_id: str, most: int = 100) -> list[Notice]:
-        rows = await self._statements.fetch("notices_of_user", {"user_id": user_id, "most": most})
-        return [NOTICES.read(row) for row in rows]
+        return NOTICES.read_all(await self._statements.fetch("notices_of_user", {"user_id": user_id, "most": most}))
 
     async def of_agent(self, user_id: str, agent_id: str, code: str, since: datetime) -> list[Notice]:
         """Return the notices about an agent under one code since an hour ago, the oldest first."""
         times = {"since": to_micros(since), "until": to_micros(since + timedelta(hours=2))}
         params = {"user_id": user_id, "agent_id": agent_id, "code": code, **times}
-        return [NOTICES.read(row) for row in await self._statements.fetch("notices_of_agent", params)]
+        return NOTICES.read_all(await self._statements.fetch("notices_of_agent", params))
 
     async def record(self, decisions: Sequence[Decision]) -> None:
         await self._statements.fetch_many(
@@ -65,5 +62,4 @@ class Notices:
         )
 
     async def decisions_of(self, wake_id: str, most: int = 1_000) -> list[Decision]:
-        rows = await self._statements.fetch("decisions_of_wake", {"wake_id": wake_id, "most": most})
-        return [DECISIONS.read(row) for row in rows]
+        return DECISIONS.read_all(await self._statements.fetch("decisions_of_wake", {"wake_id": wake_id, "most": most}))

@@ -10,7 +10,7 @@ from wakeful.store.agents.agents import announce_agents_of
 from wakeful.store.drivers.database import Row, Statements
 from wakeful.store.rows import TOKENS, USERS, from_micros, to_micros
 
-_LONGEST_PASS = LOGIN_LASTS + timedelta(minutes=1)  # nodes' clocks differ a little
+_MAX_PASS_LIFETIME = LOGIN_LASTS + timedelta(minutes=1)  # nodes' clocks differ a little
 
 OWNER_TOKEN = "owner-"  # how the id begins of a token that a start put there
 
@@ -30,7 +30,7 @@ class AccountRows:
         self._statements = statements
 
     async def users(self) -> list[User]:
-        return [USERS.read(row) for row in await self._statements.fetch("users", {})]
+        return USERS.read_all(await self._statements.fetch("users", {}))
 
     async def user(self, user_id: str) -> User:
         """Return a user who is still there."""
@@ -54,7 +54,7 @@ class AccountRows:
 
     async def hold_owners(self) -> list[User]:
         """Return all owners, the first one first; until this transaction ends nobody else changes them."""
-        return [USERS.read(row) for row in await self._statements.fetch("hold_owners", {})]
+        return USERS.read_all(await self._statements.fetch("hold_owners", {}))
 
     async def add_first_owner(self, user: User) -> bool:
         return bool(await self._statements.fetch("add_first_owner", USERS.write(user)))
@@ -66,19 +66,19 @@ class AccountRows:
         await self._statements.fetch("put_owner_token", TOKENS.write(token))
 
     async def drop_other_owner_tokens(self, token_id: str) -> None:
-        """Forget what earlier starts put there; an owner's token that is put there again is then a new one."""
+        """Delete the owner's tokens of earlier starts; if one is set again, it is a new token."""
         for row in await self._statements.fetch("other_owner_tokens", {"id": token_id}):
             await self._statements.fetch("drop_passes_of_token", {"token_id": row["id"]})
             await self._statements.fetch("drop_token", {"id": row["id"]})
 
     async def token_by_digest(self, digest: str) -> Token | None:
-        """Find a token, even one that opens nothing any more."""
-        rows = await self._statements.fetch("token_by_digest", {"digest": digest})
-        return TOKENS.read(rows[0]) if rows else None
+        """Find a token, even one that is revoked or expired."""
+        return TOKENS.read_first(await self._statements.fetch("token_by_digest", {"digest": digest}))
 
     async def tokens_of(self, user_id: str, now: datetime) -> list[Token]:
-        rows = await self._statements.fetch("tokens_of_user", {"user_id": user_id, "now": to_micros(now)})
-        return [TOKENS.read(row) for row in rows]
+        return TOKENS.read_all(
+            await self._statements.fetch("tokens_of_user", {"user_id": user_id, "now": to_micros(now)})
+        )
 
     async def revoke_token(self, token_id: str, user_id: str, now: datetime) -> None:
         params = {"id": token_id, "user_id": user_id, "now": to_micros(now)}
@@ -104,15 +104,11 @@ class AccountRows:
 
     async def forget_ended(self, now: datetime, before: datetime) -> None:
         """Delete the passes that have ended, and the tokens that ended before some time."""
-        await self._statements.fetch(
-            "forget_old_passes", {"now": to_micros(now), "latest": to_micros(now + _LONGEST_PASS)}
-        )
+        await self._statements.fetch("forget_old_passes", _times(now))
         await self._statements.fetch("forget_old_tokens", {"before": to_micros(before)})
 
     async def add_pass(self, digest: str, purpose: Purpose, made: Pass, expires_at: datetime, now: datetime) -> None:
-        await self._statements.fetch(
-            "forget_old_passes", {"now": to_micros(now), "latest": to_micros(now + _LONGEST_PASS)}
-        )
+        await self._statements.fetch("forget_old_passes", _times(now))
         params = {"digest": digest, "purpose": purpose, "expires_at": to_micros(expires_at)}
         await self._statements.fetch("add_pass", params | {"user_id": made.user_id, "token_id": made.token_id})
 
@@ -122,7 +118,7 @@ class AccountRows:
 
 
 def _times(now: datetime) -> dict[str, int]:
-    return {"now": to_micros(now), "latest": to_micros(now + _LONGEST_PASS)}
+    return {"now": to_micros(now), "latest": to_micros(now + _MAX_PASS_LIFETIME)}
 
 
 def _identity(row: Row) -> Identity:

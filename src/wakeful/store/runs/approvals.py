@@ -17,4 +17,4 @@ class ApprovalRows:
         self._statements.news.append(ApprovalChanged(approval.run_id))
 
     async def of_run(self, run_id: str) -> list[Approval]:
-        return [APPROVALS.read(row) for row in await self._statements.fetch("approvals_of_run", {"run_id": run_id})]
+        return APPROVALS.read_all(await self._statements.fetch("approvals_of_run", {"run_id": run_id}))

@@ -1,4 +1,4 @@
-"""What runs have used, in the store."""
+"""Usage of models by runs, in the store."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from wakeful.store.rows import USAGE, to_micros
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What was spent over some time; money in millionths of a dollar."""
+    """Usage over some time; money in millionths of a dollar."""
 
     tokens: int
     cost_micros: int
@@ -20,7 +20,7 @@ class Spent:
 
 
 class UsageRows:
-    """Statements about what was used, in one transaction."""
+    """Statements about usage, in one transaction."""
 
     def __init__(self, statements: Statements) -> None:
         self._statements = statements
@@ -29,16 +29,15 @@ class UsageRows:
         await self._statements.fetch("save_usage", USAGE.write(usage))
 
     async def of_run(self, run_id: str) -> RunUsage | None:
-        rows = await self._statements.fetch("usage_of_run", {"run_id": run_id})
-        return USAGE.read(rows[0]) if rows else None
+        return USAGE.read_first(await self._statements.fetch("usage_of_run", {"run_id": run_id}))
 
     async def of_runs(self, run_ids: Sequence[str]) -> dict[str, RunUsage]:
-        """Return what each of these runs has used; one that never asked a model is not there."""
+        """Return the usage of each of these runs; a run without a model call has none."""
         rows = await self._statements.fetch_many("usage_of_runs", [{"run_id": run_id} for run_id in run_ids])
         return {row["run_id"]: USAGE.read(row) for row in rows}
 
     async def of_agent(self, agent_id: str, since: datetime, *, but_run: str = "") -> Spent:
-        """Return what an agent has spent since an instant, of today or yesterday, leaving out one run."""
+        """Return the usage of an agent since an instant of today or yesterday, without one run."""
         until = to_micros(since + timedelta(days=2))
         params = {"agent_id": agent_id, "since": to_micros(since), "until": until, "but_run": but_run}
         [row] = await self._statements.fetch("usage_of_agent", params)

@@ -68,7 +68,7 @@ class SessionFrames:
         await self._statements.fetch_many("add_events", events)
 
     async def _is_saved(self, said: _Said) -> bool:
-        """Tell whether an earlier try saved this, and its answer got lost; only a database server loses answers."""
+        """Return whether an earlier try saved this and its answer was lost; SQLite has no answers to lose."""
         if said.writing_id is None or self._statements.dialect == "sqlite":
             return False
         rows = await self._statements.fetch("last_event", {"session_id": said.session_id})

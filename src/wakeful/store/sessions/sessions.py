@@ -59,8 +59,7 @@ class SessionRows:
 
     async def find(self, session_id: str) -> Session | None:
         """Read a session of any user."""
-        rows = await self._statements.fetch("session_by_id", {"id": session_id})
-        return SESSIONS.read(rows[0]) if rows else None
+        return SESSIONS.read_first(await self._statements.fetch("session_by_id", {"id": session_id}))
 
     async def of_user(
         self,
@@ -83,8 +82,7 @@ class SessionRows:
             "title": None if named is None else f"%{_as_written(named.lower())}%",
             "is_any": int(not with_recall),
         }
-        rows = await self._statements.fetch("sessions_of_user", params)
-        return [SESSIONS.read(row) for row in rows]
+        return SESSIONS.read_all(await self._statements.fetch("sessions_of_user", params))
 
     async def rename(self, session_id: str, user_id: str, title: str) -> Session:
         rows = await self._statements.fetch("rename_session", {"id": session_id, "user_id": user_id, "title": title})
@@ -123,12 +121,11 @@ class SessionRows:
         return placed
 
     async def steps_of(self, run_id: str) -> list[Message]:
-        rows = await self._statements.fetch("messages_of_run", {"run_id": run_id})
-        return [MESSAGES.read(row) for row in rows]
+        return MESSAGES.read_all(await self._statements.fetch("messages_of_run", {"run_id": run_id}))
 
     async def messages(self, session_id: str, after: int = 0, most: int = 1_000) -> list[Message]:
         params = {"session_id": session_id, "after": after, "most": most}
-        return [MESSAGES.read(row) for row in await self._statements.fetch("messages_of_session", params)]
+        return MESSAGES.read_all(await self._statements.fetch("messages_of_session", params))
 
     async def add_image(self, image_id: str, session_id: str, media_type: str, content: bytes) -> None:
         params = {"id": image_id, "session_id": session_id, "media_type": media_type, "content": content}
@@ -149,8 +146,7 @@ class SessionRows:
         await self._statements.fetch("add_upload", UPLOADS.write(upload))
 
     async def uploads(self, session_id: str) -> list[Upload]:
-        rows = await self._statements.fetch("uploads_of_session", {"session_id": session_id})
-        return [UPLOADS.read(row) for row in rows]
+        return UPLOADS.read_all(await self._statements.fetch("uploads_of_session", {"session_id": session_id}))
 
     async def events_after(
         self, session_id: str, after: int, most: int, most_characters: int = _ANY_NUMBER

@@ -5,8 +5,8 @@ SELECT * FROM users WHERE deleted_at IS NULL ORDER BY created_at, id;
 UPDATE users SET name = :name, role = :role, timezone = :timezone WHERE id = :id AND deleted_at IS NULL RETURNING id;
 
 -- name: hold_owners
--- Whoever takes away an owner holds them all, so that two at once cannot take away each other's last one: the second
--- waits here, looks again, and finds one less.
+-- Removing an owner locks all of them, so that two removals at once cannot remove the last one: the second waits here and
+-- reads them again.
 SELECT * FROM users WHERE role = 'owner' AND deleted_at IS NULL ORDER BY created_at, id /*postgres FOR NO KEY UPDATE */;
 
 -- name: add_first_owner

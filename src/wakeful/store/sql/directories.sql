@@ -77,7 +77,7 @@ WHERE
 RETURNING id;
 
 -- name: interrupt_held_messages
--- People do not wait for ever: a message whose directory is away for too long ends, and can be continued.
+-- People do not wait for ever: a message whose directory is missing for too long ends, and can be continued.
 UPDATE runs SET status = 'interrupted', error = :error, finished_at = :now
 WHERE
     status = 'queued' AND trigger = 'message' AND reason = 'memory_elsewhere'

@@ -1,5 +1,5 @@
 -- name: add_notice
--- The same key is told once.
+-- One notice per key.
 INSERT INTO notifications (
     id, user_id, agent_id, code, title, body, wake_id, run_id, session_id, view_ref, once_key, created_at, read_at,
     taken_at, told_at
@@ -13,8 +13,8 @@ RETURNING id;
 SELECT * FROM notifications WHERE id = :id;
 
 -- name: take_notice
--- Of all nodes that hear of a notice, one gets it and tells the channels. One that was begun and left behind is taken on
--- once more, and then counts as told whatever happens.
+-- Of all nodes that are notified of a notice, one claims it and delivers it to the channels. An abandoned claim is made
+-- once more, and then the notice counts as delivered.
 UPDATE notifications
 SET told_at = CASE WHEN taken_at IS NOT NULL THEN CAST(:now AS BIGINT) END, taken_at = :now
 WHERE id = :id AND told_at IS NULL AND (taken_at IS NULL OR taken_at < :left_behind)
@@ -24,7 +24,7 @@ RETURNING *;
 UPDATE notifications SET told_at = :now WHERE id = :id AND told_at IS NULL;
 
 -- name: untold_notices
--- What a crash left untold, or half told.
+-- Notices that a crash left undelivered, or delivered to some channels.
 SELECT id FROM notifications
 WHERE told_at IS NULL AND COALESCE(taken_at, created_at) < :before ORDER BY created_at LIMIT :most;
 
@@ -37,8 +37,8 @@ RETURNING id;
 SELECT * FROM notifications WHERE user_id = :user_id ORDER BY created_at DESC, id DESC LIMIT :most;
 
 -- name: notices_of_agent
--- What was told in the last hour about one agent under one code, the oldest first. What lies far ahead is from before the
--- clock was set back.
+-- Notices of the last hour about one agent under one code, the oldest first. Times far ahead are from before the clock was
+-- set back.
 SELECT * FROM notifications
 WHERE user_id = :user_id AND agent_id = :agent_id AND code = :code AND created_at > :since AND created_at <= :until
 ORDER BY created_at, id;

@@ -63,7 +63,7 @@ SELECT * FROM uploads WHERE session_id = :session_id ORDER BY created_at, id;
 UPDATE sessions SET last_position = last_position + :count, updated_at = :now WHERE id = :id RETURNING last_position;
 
 -- name: take_seqs
--- Reserve so many sequence numbers (in last_seq of each row handed in) at the end of sessions' streams.
+-- Reserve sequence numbers (their count is last_seq of each row) at the end of sessions' streams.
 UPDATE sessions SET last_seq = sessions.last_seq + n.last_seq
 FROM rows(sessions) AS n
 WHERE sessions.id = n.id
@@ -91,7 +91,7 @@ SELECT n.session_id, n.seq, n.run_id, n.id, n.at, n.frames, n.data FROM rows(eve
 SELECT seq, id FROM events WHERE session_id = :session_id ORDER BY seq DESC LIMIT 1;
 
 -- name: events_after
--- Rows with at least one frame past a seq, in order: the first, and more until they are so many or so long.
+-- Rows with at least one frame past a seq, in order, up to a number of rows and of characters; at least one.
 SELECT seq, run_id, frames, data FROM (
     SELECT seq, run_id, frames, data, SUM(LENGTH(data)) OVER (ORDER BY seq) - LENGTH(data) AS characters_before
     FROM (
@@ -101,7 +101,7 @@ SELECT seq, run_id, frames, data FROM (
 ) AS page WHERE characters_before < :most_characters ORDER BY seq;
 
 -- name: frames_of_run
--- How many frames a run has said so far, and where they begin and end.
+-- Number of frames of a run so far, and the first and last seq.
 SELECT COALESCE(SUM(frames), 0) AS frames, MIN(seq - frames + 1) AS first_seq, MAX(seq) AS last_seq FROM events
 WHERE session_id = :session_id AND run_id = :run_id;
 
