@@ -93,7 +93,7 @@ async def test_a_person_may_leave_a_reminder_and_is_warned(harness, recalls, ses
     booked = await recalls.book(
         once(additional_context_message="Tell me that an hour has passed."), session.id, harness.user.id
     )
-    assert "the agent reads it as its own task" in booked.warning
+    assert "the agent may not know what to do" in booked.warning
     assert " you" not in booked.warning  # it is for a person, not for the agent
     assert booked.wake.instructions == "Tell me that an hour has passed."
 
