@@ -1,4 +1,4 @@
-"""What moves by itself, put together: scheduler, runner, heartbeat, upkeep."""
+"""The engine: starts and stops the background tasks (scheduler, runner, heartbeat, upkeep)."""
 
 import asyncio
 import contextlib
@@ -27,14 +27,14 @@ _STALLED_AFTER = 90.0  # seconds without a turn; scheduler and runner turn at le
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    """Whether the engine keeps its promises, and if not, why."""
+    """Whether the engine fires wakes in time, and if not, why."""
 
     is_ready: bool
     problems: tuple[str, ...] = ()
 
 
 class Engine:
-    """Starts and stops everything that moves by itself."""
+    """Starts and stops the background tasks."""
 
     def __init__(
         self,
@@ -63,12 +63,12 @@ class Engine:
         self._clock = clock
         self._is_shared = is_shared
         self._are_leases_behind = are_leases_behind
-        self._find_problems = find_problems  # of what runs need besides the engine
+        self._find_problems = find_problems  # of other things that runs need
         self._tasks: list[asyncio.Task[None]] = []
         self._health = Health()
 
     async def start(self) -> None:
-        """Take back what a crash left behind, then begin."""
+        """Recover runs that a crash left behind, then start the tasks."""
         if not self._is_shared:
             # No other process can work on an embedded store, so every run that one held is free.
             await self.firing.forget_ephemeral()
@@ -91,12 +91,12 @@ class Engine:
         else:
             checkpoints = _every(CHECKPOINT_EVERY, self.upkeep.checkpoint)
             self._tasks.append(asyncio.create_task(checkpoints, name="wakeful-checkpoint"))
-        # Before another node judges our leases, they are by the clock that it goes by.
+        # Our leases follow the database server's clock before another node judges them by it.
         often = min(beat, timedelta(minutes=1))
         self._tasks.append(asyncio.create_task(_every(often, self._clock.measure), name="wakeful-clock"))
 
     async def stop(self) -> None:
-        """Go down in good order: unfinished work is given back at once."""
+        """Stop gracefully: unfinished runs are released at once."""
         if not self._tasks:
             return
         for task in self._tasks:
@@ -105,7 +105,7 @@ class Engine:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         self._tasks = []
-        await self.runner.drain()  # now that nothing is claimed any more
+        await self.runner.drain()  # after the tasks that claim
         await self._heartbeat.stop()
         try:
             await self._directories.leave()
@@ -115,13 +115,13 @@ class Engine:
             )
 
     def look_again(self) -> None:
-        """Look at everything at once instead of at the next turn."""
+        """Have every loop look now instead of at its next turn."""
         self.scheduler.nudge()
         self.runner.nudge()
         self.runner.look_for_stops()
 
     def readiness(self) -> Readiness:
-        """Say whether wakes are being fired."""
+        """Return whether wakes are being fired, and the problems if not."""
         problems = [*self._find_problems()]
         if self.runner.shortage is not None:
             problems.append(f"runs are put off: {self.runner.shortage}")
@@ -141,14 +141,14 @@ class Engine:
         return Readiness(is_ready=not problems, problems=tuple(problems))
 
     def held(self) -> list[dict[str, str | int]]:
-        """Return what waits for other nodes: nothing is wrong with this one."""
+        """Return the agents whose runs wait for another node; this is not a problem of this node."""
         return [
             {"reason": MEMORY_ELSEWHERE, "directory": away.id, "agents": away.agents, "since": away.seen_at.isoformat()}
             for away in self.holds.away
         ]
 
     async def _look_for_away(self) -> None:
-        if not self._are_leases_behind():  # else every node looks away that had no time yet to say that it is not
+        if not self._are_leases_behind():  # else nodes that had no time to renew their lease look dead
             await self.holds.sweep()
 
     async def _look_after(self) -> None:
@@ -162,7 +162,7 @@ async def _every(interval: timedelta, act: Callable[[], Awaitable[None]]) -> Non
         await asyncio.sleep(interval.total_seconds())
         try:
             await act()
-        except StoreUnavailable:  # it logs that itself, and the next time will do
+        except StoreUnavailable:  # which the store logs, and the next time is soon enough
             pass
         except Unavailable as error:
             log.warning("upkeep failed", extra={"problem": error.message})

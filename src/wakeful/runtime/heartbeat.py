@@ -1,4 +1,4 @@
-"""Keeps our leases alive from a thread of its own, so that a blocked event loop does not lose its runs."""
+"""Renews leases from a thread of its own, so that a blocked event loop does not lose its runs."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from wakeful.service.runs.claims import Claims, HeartbeatConnection
 
 log = logging.getLogger(__name__)
 
-GIVE_UP_AFTER = timedelta(minutes=2)  # a loop blocked for longer is taken for dead, and its runs go to someone else
+GIVE_UP_AFTER = timedelta(minutes=2)  # a loop blocked for longer counts as dead, and loses its runs
 
 _TRY_AGAIN = 1.0  # seconds
 
@@ -21,7 +21,7 @@ Renewed = Callable[[float, set[tuple[str, int]]], None]
 
 
 class LeaseHeartbeat:
-    """Renews leases three times per lease while the event loop shows signs of life."""
+    """Renews leases three times per lease while the event loop is alive."""
 
     def __init__(self, claims: Claims, on_renewed: Renewed, *, give_up_after: timedelta = GIVE_UP_AFTER) -> None:
         self._claims = claims
@@ -33,7 +33,7 @@ class LeaseHeartbeat:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin, on behalf of the running event loop."""
+        """Start the thread, for the running event loop."""
         loop = asyncio.get_running_loop()
         self._loop_seen_at = time.monotonic()
         self._thread = threading.Thread(
@@ -59,15 +59,15 @@ class LeaseHeartbeat:
                     began = time.monotonic()
                     still_ours = await self._claims.renew(connection)
                     loop.call_soon_threadsafe(self._on_renewed, began, still_ours)
-                except Exception as error:  # whatever it is: without this thread every run here would be lost
+                except Exception as error:  # of any kind: without this thread every run here would be lost
                     if isinstance(error, Unavailable):
-                        if not isinstance(error, StoreUnavailable):  # which is logged where it is noted
+                        if not isinstance(error, StoreUnavailable):  # which the store logs
                             log.warning("leases not renewed", extra={"problem": error.message})
                     else:
                         log.warning("leases not renewed", exc_info=True)
                     connection = await _drop(connection)
                     pause = min(pause, _TRY_AGAIN)
-            # Blocking is fine: nothing else lives in this thread, and nothing must keep it from the next beat.
+            # Blocking is fine: nothing else runs in this thread.
             self._stopping.wait(pause)
         await _drop(connection)
 
@@ -77,5 +77,5 @@ class LeaseHeartbeat:
 
 async def _drop(connection: HeartbeatConnection | None) -> None:
     if connection is not None:
-        with contextlib.suppress(Exception):  # it is of no use any more
+        with contextlib.suppress(Exception):  # it is broken
             await connection.close()

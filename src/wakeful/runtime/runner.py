@@ -1,4 +1,4 @@
-"""The runner loop: the only way out of the queue. Claims runs, carries them out, finishes them."""
+"""The runner loop: claims queued runs, executes them, finishes them."""
 
 import asyncio
 import contextlib
@@ -26,35 +26,35 @@ from wakeful.service.runs.claims import Claimed, Claims
 
 log = logging.getLogger(__name__)
 
-_LOOK_FOR_STOPS = timedelta(seconds=1)  # behind the news, for the case that it got lost
+_LOOK_FOR_STOPS = timedelta(seconds=1)  # in case the news got lost
 _STOP_PATIENCE = 1.5  # seconds an executor has to end by itself
 _DRAIN_PATIENCE = 5.0
 _DRAIN_TRIES = 3
 _SECOND_LOOK = 0.25  # seconds
 _SHORTAGE_PAUSE = 1.0
-_LONGEST_SHORTAGE_PAUSE = 30.0
+_MAX_SHORTAGE_PAUSE = 30.0
 
 
 @dataclass(slots=True, eq=False)
 class _Held:
-    """A run that this process is at work on."""
+    """A run that this process executes."""
 
     run: ClaimedRun
     limit: timedelta
     teller: FrameWriter
     stop: Stop = field(default_factory=Stop)
     claimed_at: float = field(default_factory=time.monotonic)
-    given_up: Literal["lost", "released"] | None = None  # no longer ours to finish
+    given_up: Literal["lost", "released"] | None = None  # no longer ours, so not finished here
     is_over_limit: bool = False
     has_called: bool = False  # a model or a tool
-    is_finishing: bool = False  # its work is done: nothing may cut it off before its end is written
+    is_finishing: bool = False  # its work is done: it must not be cancelled before its end is written
     last_step: StepSaved | None = None  # saved with its end
-    end: StreamEnd | None = None  # what it says last if it ends well
+    end: StreamEnd | None = None  # its last frame if it succeeds
     task: "asyncio.Task[None] | None" = None
 
     @property
     def claim(self) -> tuple[str, int]:
-        """Return what the claim is known by: a later one of the same run has another fence."""
+        """Return the identity of the claim: a later one of the same run has another fence."""
         return self.run.id, self.run.fence
 
     def give_up(self, why: Literal["lost", "released"]) -> None:
@@ -71,7 +71,7 @@ class _Held:
 
 
 class Runner:
-    """Carries out claimed runs: so many headless ones at a time, and every one that a person waits for."""
+    """Executes claimed runs: a limited number of headless ones at a time, and all that a person waits for."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Runner:
         self._has_news = False
         self._second_look: asyncio.TimerHandle | None = None
         self._is_claim_open = False
-        self._unheld: set[tuple[str, int]] = set()  # ours by the last heartbeat, but not at work here
+        self._unheld: set[tuple[str, int]] = set()  # ours by the last heartbeat, but not running here
         self._has_strays = False
         self.shortage: str | None = (
             None  # what this process has run out of; nothing is claimed until it is looked again
@@ -105,17 +105,17 @@ class Runner:
 
     @property
     def seconds_since_turn(self) -> float:
-        """Return how long ago the queue was last looked at; that is done at least every half minute."""
+        """Return how long ago the loop last turned; it does so at least every half minute."""
         return self._clock.monotonic() - self._turned_at
 
     @property
     def active(self) -> int:
-        """Return how many runs are at work here."""
+        """Return how many runs are running here."""
         return len(self._held)
 
     @property
     def is_full(self) -> bool:
-        """Tell whether every slot for headless runs is taken."""
+        """Whether every slot for headless runs is taken."""
         return self._free_slots() <= 0
 
     def nudge(self) -> None:
@@ -136,7 +136,7 @@ class Runner:
             except Exception as error:
                 if not isinstance(error, Unavailable):
                     log.exception("runner turn failed")
-                elif not isinstance(error, StoreUnavailable):  # which logs that itself
+                elif not isinstance(error, StoreUnavailable):  # which the store logs
                     log.warning("runner turn failed", extra={"problem": error.message})
                 await asyncio.sleep(PAUSE)
                 self._nudged.set()  # what we were nudged for is still to be done
@@ -171,12 +171,12 @@ class Runner:
         self._nudged.set()
 
     async def idle(self) -> None:
-        """Wait until nothing is at work here."""
+        """Wait until nothing is running here."""
         while self._held:
             await asyncio.gather(*[held.task for held in self._held.values() if held.task is not None])
 
     async def drain(self) -> None:
-        """Stop taking runs, and give back at once what is not finished."""
+        """Stop claiming runs, and release those that are not finished."""
         self._is_draining = True
         unfinished = [held for held in self._held.values() if not held.is_finishing]
         tasks = [held.task for held in self._held.values() if held.task is not None]
@@ -184,7 +184,7 @@ class Runner:
             held.give_up("released")
         if tasks:
             await asyncio.wait(tasks, timeout=_DRAIN_PATIENCE)
-        # What a run was saving when it was cut off may be locked for a moment more.
+        # Rows that a run was saving when it was cancelled may be locked for a moment more.
         for tries_left in reversed(range(_DRAIN_TRIES)):
             try:
                 finishing = {held.claim for held in self._held.values() if held.is_finishing}
@@ -199,9 +199,9 @@ class Runner:
             return
 
     def compare(self, began: float, ours: set[tuple[str, int]]) -> None:
-        """Compare what we are at work on with what the heartbeat, begun at that moment, found to be ours.
+        """Compare the runs that execute here with those that the heartbeat, begun at that moment, found to be ours.
 
-        Work on a run that is not ours is stopped. A run that is ours but not at work would be ours for ever: a lease
+        Work on a run that is not ours is stopped. A run that is ours but not running would stay ours for ever: a lease
         that had run out, so that its run was dropped here, is renewed by a slow heartbeat. Such a run is released.
         """
         for held in list(self._held.values()):
@@ -225,12 +225,12 @@ class Runner:
 
     def _start(self, claimed: Claimed) -> None:
         stale = self._held.get(claimed.run.id)
-        if stale is not None:  # we lost the lease unnoticed, as after a suspend, and are the one who got it back
+        if stale is not None:  # we lost the lease unnoticed, as after a suspend, and claimed the run again
             stale.give_up("lost")
         held = _Held(run=claimed.run, limit=claimed.limit, teller=FrameWriter(partial(self._save, claimed.run)))
         self._held[claimed.run.id] = held
         held.task = asyncio.create_task(self._carry_out(held), name=f"run-{claimed.run.id}")
-        if claimed.run.stop_requested_at is not None:  # of an owner who could no longer follow it
+        if claimed.run.stop_requested_at is not None:  # made to an owner that died
             _ask_to_stop(held)
 
     async def _carry_out(self, held: _Held) -> None:
@@ -251,7 +251,7 @@ class Runner:
             self.nudge()
 
     async def _execute(self, held: _Held) -> Outcome | None:
-        """Carry out a run. None: it is no longer ours, so we must not say how it ended."""
+        """Execute a run. None: it is no longer ours, so its end must not be written."""
         try:
             return await self._follow(held)
         except LeaseLost:
@@ -270,7 +270,7 @@ class Runner:
             if held.given_up is None and held.stop.is_requested:
                 return Outcome(status="stopped", reason="stopped")
             if held.given_up is None and held.is_over_limit and self._claims.is_store_away:
-                return self._release(held)  # the time went by waiting for the store
+                return self._release(held)  # it spent the time waiting for the store
             if held.given_up is None and held.is_over_limit:
                 text = f"The run took longer than its limit of {held.limit}."
                 return Outcome(status="failed", reason="time_limit", error=text)
@@ -279,37 +279,37 @@ class Runner:
             if held.stop.is_requested:  # as when its session was deleted under it
                 return Outcome(status="stopped", reason="stopped")
             if isinstance(error, MemoryElsewhere) and error.agent_id == held.run.agent_id:
-                # Another node has made the agent's first file since we claimed: it goes on there from its last step.
+                # Another node has made the agent's first file since our claim: the run goes on there.
                 return self._release(held)
-            if isinstance(error, StoreUnavailable):  # no fault of the run, which goes on from its last saved step
-                log.warning("run released, the store is away", extra={"run_id": held.run.id, "problem": error.message})
+            if isinstance(error, StoreUnavailable):  # the run goes on later, from its last saved step
+                log.warning("run released: store unavailable", extra={"run_id": held.run.id, "problem": error.message})
                 limit.cancel()
                 await asyncio.sleep(PAUSE)
                 return self._release(held)
             if (lacks := shortage(error)) is not None:
                 return await self._put_off(held, lacks)
-            if isinstance(error, WakefulError):  # said for people; a stack would only bury it
+            if isinstance(error, WakefulError):  # its message is enough, without a traceback
                 log.warning("run failed", extra={"run_id": held.run.id, "code": error.code, "error": error.message})
                 return Outcome(status="failed", reason=error.code, error=error.message)
             log.warning("run failed", exc_info=True, extra={"run_id": held.run.id})
             return Outcome(status="failed", reason="error", error=words_of(error))
         finally:
             limit.cancel()
-        if held.stop.is_requested and held.last_step is None:  # else the answer was there before the wish
+        if held.stop.is_requested and held.last_step is None:  # else it had answered before the request
             return Outcome(status="stopped", reason="stopped")
         return Outcome(status="success", reason=reason, note=reason)
 
     def _release(self, held: _Held) -> None:
-        """Have a run given back untried with the next turn."""
+        """Have the next turn release a run, not counted as an attempt."""
         held.given_up = "released"
         self._has_strays = True
 
     async def _put_off(self, held: _Held, lacks: Unavailable) -> None:
-        """Release a run that met a shortage, untried, and claim nothing for a while: whatever is claimed meets it too.
+        """Release a run that met a shortage, and claim nothing for a while: other runs would meet it too.
 
         Each time twice as long as the last, until a run ends again.
         """
-        pause = min(_SHORTAGE_PAUSE * 2**self._shortages, _LONGEST_SHORTAGE_PAUSE)
+        pause = min(_SHORTAGE_PAUSE * 2**self._shortages, _MAX_SHORTAGE_PAUSE)
         if self.shortage is None:
             self._shortages += 1
             log.warning("runs are put off", extra={"code": lacks.code, "problem": lacks.message, "seconds": pause})
@@ -320,14 +320,14 @@ class Runner:
             await self._claims.put_off(held.run, lacks.code, is_told=held.run.id in self._put_off_runs)
             self._put_off_runs.add(held.run.id)
         except Unavailable:
-            self._has_strays = True  # given back with the next turn
+            self._has_strays = True  # released with the next turn
 
     def _end_shortage(self) -> None:
         self.shortage = None
         self._nudged.set()
 
     async def _listen(self, held: _Held) -> RunNote | None:
-        """Save and show what the executor says until it ends, and return why it ended early, if it did."""
+        """Save and publish the executor's events until it ends, and return why it ended early, if it did."""
         run = held.run
         reason: RunNote | None = None
         # Every claim raises the fence, so an earlier attempt may have left steps.
@@ -343,7 +343,7 @@ class Runner:
                         await held.teller.save(event)
                     case EndedEarly():
                         reason = event.reason
-                    case StreamEnd():  # said with the finishing commit, not before
+                    case StreamEnd():  # published with the finishing commit, not before
                         held.end = event
                     case _:
                         await held.teller.say(event)
@@ -355,7 +355,7 @@ class Runner:
             held.has_called = True
 
     async def _save(self, run: ClaimedRun, step: StepSaved | None, frames: Sequence[RunFrame]) -> None:
-        writing_id = ids.new_id(self._clock.now())  # one for all tries: the first may have come through
+        writing_id = ids.new_id(self._clock.now())  # one for all retries: the first try may have been committed
         await insist(lambda: self._claims.save(run, step, frames, writing_id), Unavailable)
 
     async def _pass_on_stops(self) -> None:
@@ -382,7 +382,7 @@ def _last_words(held: _Held, outcome: Outcome) -> RunFrame | None:
 
 
 def _ask_to_stop(held: _Held) -> None:
-    """Let the executor end by itself, and cut it off if it does not."""
+    """Ask the executor to end, and cancel it if it does not."""
     held.stop.request()
     asyncio.get_running_loop().call_later(_STOP_PATIENCE, _cancel_work, held)
 

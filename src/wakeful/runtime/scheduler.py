@@ -1,4 +1,4 @@
-"""The scheduler loop: sleep until the next wake is due, then turn due wakes into queued runs."""
+"""The scheduler loop: sleep until the next wake is due, then turn due wakes into runs."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ _WHILE_HELD = 0.25  # seconds
 
 
 class Scheduler:
-    """One loop per process. All it decides is decided by `domain.wakes.fire`, in one transaction per batch."""
+    """One loop per process. The decisions are those of `domain.wakes.fire`, in one transaction per batch."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Scheduler:
         self._stopping = stopping
         self._clock = clock
         self._batch = batch
-        # A lease that is taken after one look does not run out before the next, so each is seen in time.
+        # A lease that is taken after one look does not run out before the next, so that none is missed.
         self._longest_wait = min(lease, MAX_WAIT)
         self._on_queued = on_queued
         self._is_full = is_full
@@ -47,7 +47,7 @@ class Scheduler:
 
     @property
     def seconds_since_turn(self) -> float:
-        """Return how long ago the loop last went round; it does so at least every half minute."""
+        """Return how long ago the loop last turned; it does so at least every half minute."""
         return self._clock.monotonic() - self._turned_at
 
     def nudge(self) -> None:
@@ -59,8 +59,8 @@ class Scheduler:
         while True:
             try:
                 until = await self.turn()
-            except Unavailable as error:  # it says what is away; a stack each second would only bury it
-                if not isinstance(error, StoreUnavailable):  # which logs that itself
+            except Unavailable as error:  # its message is enough, without a traceback each second
+                if not isinstance(error, StoreUnavailable):  # which the store logs
                     log.warning("scheduler turn failed", extra={"problem": error.message})
                 until = self._look_again_in(_AFTER_TROUBLE)
             except Exception:
@@ -69,13 +69,13 @@ class Scheduler:
             await self._clock.wait(until, self._nudged)
 
     def _look_again_in(self, seconds: float) -> datetime:
-        """Have the loop turn again after a real pause, whatever the clock shows; return when it would by itself."""
+        """Turn again after a pause in real time; return the time of the next turn without it."""
         asyncio.get_running_loop().call_later(seconds, self._nudged.set)
         return self._clock.now() + self._longest_wait
 
     async def turn(self) -> datetime:
-        """Fire what is due, take back what was lost, and return when to look next."""
-        self._nudged.clear()  # before looking, so that news which comes while we look is not lost
+        """Fire due wakes, recover lost runs, and return when to look next."""
+        self._nudged.clear()  # first, so that news that comes during the turn is not lost
         looked_at = self._clock.now()
         moved = fired = await self._fire_batch()
         while fired == self._batch:
@@ -84,20 +84,20 @@ class Scheduler:
         if self._is_full():  # otherwise a run that has waited for long starts now, and did not wait for a slot
             await self._firing.shed_low()
         self._on_queued()
-        await asyncio.sleep(0)  # lets the claim go first, which a run waits for
+        await asyncio.sleep(0)  # lets the claim go first: a run waits for it
         next_moment = await self._firing.next_moment(since=looked_at)
         now = self._clock.now()
         if next_moment is not None and next_moment <= now:
             moved += await self._see_to_left_behind()
             if not moved and next_moment <= looked_at:  # else it has become due since we looked
-                next_moment = self._look_again_in(_WHILE_HELD)  # another node holds it
+                next_moment = self._look_again_in(_WHILE_HELD)  # another node has it locked
         self._turned_at = self._clock.monotonic()
         latest = now + self._longest_wait
         return latest if next_moment is None else min(next_moment, latest)
 
     async def _see_to_left_behind(self) -> int:
-        """Carry out wishes to stop that had to wait, then take back runs whose lease ran out, some of them perhaps."""
-        # A look before the write: claims would wait for the disk together with it.
+        """Carry out stop requests that had to wait, recover runs whose lease ran out, and return their number."""
+        # A read before the write: claims would wait for the disk together with it.
         has_lost, has_wishes = await self._firing.left_behind()
         moved = await self._stopping.carry_out_wishes() if has_wishes else 0
         if has_lost and not self._are_leases_behind():
@@ -119,13 +119,13 @@ class Scheduler:
             return await self._fire_one_by_one()
 
     async def _fire_one_by_one(self) -> int:
-        """One wake that cannot be decided about must not hold up the others."""
+        """Fire wakes one by one, so that one that cannot be decided about does not hold up the others."""
         fired = held = 0
         while fired + held < self._batch:
             try:
                 if not await self._firing.fire_due(most=1, skip=held):
                     return fired
-            except StoreBusy:  # no fault of the wake: it is looked at again with the next turn, and the others now
+            except StoreBusy:  # a locked row: this wake is retried with the next turn, the others now
                 held += 1
                 continue
             except Unavailable:

@@ -31,7 +31,7 @@ _MAX_USER_RUNS = 256  # of one claim; people are never held back by a number
 
 
 class _Ending(NamedTuple):
-    """How a run ended, with everything about it that is not saved yet."""
+    """The end of a run, with everything about it that is not saved yet."""
 
     run: ClaimedRun
     outcome: Outcome
@@ -50,7 +50,7 @@ class Claims:
         rules: Rules,
         owner: str,
         lease: timedelta,
-        directories: Directories | None = None,  # None: of agents that are bound to none
+        directories: Directories | None = None,  # None: a node without a data directory
     ) -> None:
         self._store = store
         self._clock = clock
@@ -75,7 +75,7 @@ class Claims:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the store was away for so long that leases have run out of owners that are alive.
+        """Whether the store was unavailable for so long that leases of live owners have run out.
 
         Until each had the time to renew its own, a lease that has run out says nothing.
         """
@@ -83,7 +83,7 @@ class Claims:
         return now < self._behind_until or (self._is_failing and now - self._renewed_at > most)
 
     async def claim(self, headless: int) -> list[Claimed]:
-        """Take every user's run whose session is free, and up to so many headless ones."""
+        """Claim every user's run whose session is free, and up to that number of headless ones."""
         now = self._clock.now()
         directory_id = "" if self._directories is None else self._directories.id
 
@@ -98,7 +98,7 @@ class Claims:
                 rules=self._rules,
             )
 
-        # A claim that the power takes away is only made again; what the run saves later makes it durable too.
+        # A claim that a power failure undoes is made again; the first step that the run saves makes it durable.
         return await self._store.write(work, is_synced=False, is_single=True)
 
     async def note_call(self, run: Run) -> None:
@@ -111,7 +111,7 @@ class Claims:
         return await self._store.read(lambda tx: tx.sessions.steps_of(run.id))
 
     async def save(self, run: ClaimedRun, step: StepSaved | None, frames: Sequence[RunFrame], writing_id: str) -> None:
-        """Save a step and what was said up to it, or raise if the run is no longer ours.
+        """Save a step and the frames up to it, or raise if the run is no longer ours.
 
         The same writing is done once. Frames are saved before subscribers see them.
         """
@@ -139,7 +139,7 @@ class Claims:
         last_step: StepSaved | None = None,
         unsaved: Sequence[RunFrame] = (),
     ) -> bool:
-        """Write how a run ended, with its last step and words. False if it was no longer ours: nothing was written.
+        """Write the end of a run, with its last step and frames. False if it was no longer ours: nothing was written.
 
         The final answer and the run's status are one transaction: killed at any moment, either both are there or
         neither is.
@@ -151,7 +151,7 @@ class Claims:
         return self._store.health.problem is not None
 
     async def give_back_all_but(self, claims: Collection[tuple[str, int]]) -> int:
-        """Release, untried, every run that the store says is ours besides these, each with its fence."""
+        """Release every run that is ours in the store besides these (run id, fence), not counted as an attempt."""
 
         async def work(tx: Tx) -> int:
             ours = await tx.runs.held_by(self._owner)
@@ -160,7 +160,7 @@ class Claims:
         return await self._store.write(work)
 
     async def put_off(self, run: Run, why: str, *, is_told: bool) -> None:
-        """Give a run back untried because this process lacks something, and record that for the wake's `why`, once."""
+        """Release a run because of a shortage in this process, and record that for the wake's `why`, once."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> None:
@@ -173,7 +173,7 @@ class Claims:
         await self._store.write(work)
 
     async def stops(self) -> list[str]:
-        """Return which of our runs someone asked to stop."""
+        """Return the ids of our runs with a stop request."""
         return await self._store.read(lambda tx: tx.runs.stops_of(self._owner), is_single=True)
 
     async def open_heartbeat(self) -> HeartbeatConnection:
@@ -202,7 +202,7 @@ class Claims:
             raise
 
     async def _note_calls(self, runs: Sequence[Run]) -> list[bool]:
-        # Not synced: it survives the death of the process, and after a power failure an attempt more does no harm.
+        # Not synced: it survives a crash of the process, and after a power failure one attempt more is harmless.
         ours = await self._store.write(
             lambda tx: tx.runs.note_calls(runs), is_synced=False, is_single=True, is_repeatable=True
         )
@@ -221,7 +221,7 @@ class Claims:
             ]
             for ending in endings:
                 if ending.run.id in ours and ending.outcome.status != "failed":
-                    _say_end(tx, ending, now)  # before its wake's next time, so that nothing stands between its frames
+                    _say_end(tx, ending, now)  # before its wake's next time, which would come between its frames
             await tx.wakes.settle(settled, now)
             await hold_wakes(tx, [run for run, _ in outcomes if run.id in ours], now, self._rules)
             for ending in endings:
@@ -236,7 +236,7 @@ class Claims:
         return [run.id in ours for run, _ in outcomes]
 
     async def _end(self, tx: Tx, ending: _Ending, now: datetime) -> None:
-        """Save what belongs to the end of one run."""
+        """Save the last step, the usage and the notices of one run."""
         run, outcome, step = ending.run, ending.outcome, ending.last_step
         if step is not None:
             with suppress(NoSuchSession):  # deleted meanwhile
@@ -251,7 +251,7 @@ class Claims:
 
 
 def _say_end(tx: Tx, ending: _Ending, now: datetime) -> None:
-    """Say the last frames of a run, to be published after the commit: a message sent on receipt is accepted."""
+    """Add the last frames of a run, published after the commit: a message that a client then sends is accepted."""
     run = ending.run
     last = [] if ending.last_frame is None else [ending.last_frame]
     tx.say(run.session_id, [*ending.unsaved, *last], now, run_id=run.id)

@@ -1,4 +1,4 @@
-"""Firing: read the due wakes, apply the rule, write, in one transaction per batch."""
+"""Firing: read due wakes, apply the rule, write the result, in one transaction per batch."""
 
 import logging
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _TRY_AGAIN = timedelta(minutes=5)
 
 @dataclass(slots=True)
 class _Tally:
-    """What one agent has used up, counted on within a batch."""
+    """Runs of one agent that count towards its limits, with those of the batch so far."""
 
     started: int = 0
     first_at: datetime | None = None
@@ -35,7 +35,7 @@ class _Tally:
 
 
 class Firing:
-    """Turns due wakes into runs, and takes back runs whose owner is gone."""
+    """Turns due wakes into runs, and recovers runs whose owner is gone."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Firing:
         rules: Rules,
         owner: str,
         batch: int = 64,
-        directories: Directories | None = None,  # None: as for agents that are bound to none
+        directories: Directories | None = None,  # None: a node without a data directory
         lease: timedelta = timedelta(seconds=30),
     ) -> None:
         self._store = store
@@ -56,7 +56,7 @@ class Firing:
         self._lease = lease
 
     async def fire_due(self, most: int | None = None, skip: int = 0) -> int:
-        """Decide about a batch of due wakes, past the first so many, and return how many there were.
+        """Decide about a batch of due wakes, after the skipped ones, and return how many there were.
 
         Raises StoreBusy if one of them needs a row that someone holds: then none was decided about.
         """
@@ -69,18 +69,18 @@ class Firing:
                 await _write(tx, await self._judge(tx, due, now), due[0].free_turn)
             return len(due)
 
-        # What the power takes away is only decided again, under the same run ids; what a run saves makes it durable.
+        # Decisions that a power failure undoes are made again, with the same run ids; a saved step makes them durable.
         return await self._store.write(work, is_synced=False)
 
     async def set_aside(self, error: str, skip: int = 0) -> str | None:
-        """Put off the first wake past so many, which could not be decided about, so that the others get on."""
+        """Postpone the first due wake after the skipped ones, which cannot be fired, so that the others can."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> str | None:
             wake = await tx.wakes.set_aside(error, now + _TRY_AGAIN, now, skip)
             if wake is None:
                 return None
-            if await tx.notices.add(notices.unfirable(wake, error, now)):  # else it was said already
+            if await tx.notices.add(notices.unfirable(wake, error, now)):  # else there is one already
                 said = Decision(
                     wake_id=wake.id, nominal_at=wake.nominal_at, at=now, code="error", detail={"error": error}
                 )
@@ -90,10 +90,10 @@ class Firing:
         return await self._store.write(work)
 
     async def next_moment(self, since: datetime) -> datetime | None:
-        """Return when there is something to look at next; a pause or hold that ended since the last look counts."""
+        """Return when the scheduler must look next; a pause or hold that ended since its last look counts."""
         now = self._clock.now()
         rules = self._rules
-        # Other nodes see a step of the clock when they look at it, and put their leases right with the next heartbeat.
+        # Other nodes notice a step of the clock by themselves, and correct their leases with the next heartbeat.
         unjudged = max(0.0, self._lease.total_seconds() - self._clock.seconds_since_step())
         return await self._store.read(
             lambda tx: tx.wakes.next_moment(
@@ -108,7 +108,7 @@ class Firing:
         )
 
     async def left_behind(self) -> tuple[bool, bool]:
-        """Tell whether there are runs of other processes whose lease ran out, and wishes to stop that wait.
+        """Return whether there are runs of other processes whose lease ran out, and whether stop requests wait.
 
         Leases are not judged soon after a step of the clock.
         """
@@ -123,7 +123,7 @@ class Firing:
         return has_lost, has_wishes
 
     async def recover(self, *, every_other_owner: bool = False) -> list[Run]:
-        """Take back runs whose lease ran out; at the start of an embedded store, all that another process held.
+        """Recover runs whose lease ran out; at the start of an embedded store, all that another process held.
 
         What a dead node still holds is left for the next time, and does not keep the others waiting.
         """
@@ -166,7 +166,7 @@ class Firing:
     async def shed_low(self) -> list[Run]:
         """Drop low-priority runs that found no free slot in time; only those that this node could have taken."""
         if self._clock.seconds_since_step() < self._rules.shed_after.total_seconds():
-            return []  # the time that the clock was set by is not time they have waited
+            return []  # they have not waited for the time that the clock was set by
         now = self._clock.now()
         directory_id = "" if self._directories is None else self._directories.id
 
@@ -179,12 +179,12 @@ class Firing:
         return await self._store.write(work)
 
     async def forget_ephemeral(self) -> int:
-        """End the schedules that were to last only until a restart."""
+        """End the schedules that were booked to last until a restart."""
         now = self._clock.now()
         return await self._store.write(lambda tx: tx.wakes.forget_ephemeral(now))
 
     def _latest_lease(self, now: datetime) -> datetime:
-        """Return how far a lease may reach; other nodes' may be a little longer than ours."""
+        """Return the latest plausible end of a lease; those of other nodes may be longer than ours."""
         return now + 3 * self._lease
 
     async def _judge(self, tx: Tx, due: Sequence[DueWake], now: datetime) -> list[Verdict]:

@@ -27,7 +27,7 @@ class NoSuchRun(NotFound):
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """How many runs an agent's own bookings began, and when the first of them was."""
+    """Number of runs that an agent's own bookings started, and the time of the first."""
 
     count: int
     first_at: datetime | None
@@ -48,7 +48,7 @@ class RunRows:
         self._statements = statements
 
     async def add(self, runs: Sequence[Run], free_turn: int | None = None) -> set[str]:
-        """Write new rows, place those that wait in the queue, and return the ids that were not there before.
+        """Write new rows, give the queued ones their turns, and return the ids that were not there before.
 
         With a turn that is known to be free, since nothing else waits, every agent's first one gets that.
         """
@@ -114,17 +114,17 @@ class RunRows:
         return RUNS.read(rows[0]) if rows else None
 
     async def running_or_next_in(self, session_id: str) -> Run | None:
-        """Return the run at work in a session or, if there is none, the one that is next in its queue."""
+        """Return the running run of a session or, if there is none, the next one in its queue."""
         rows = await self._statements.fetch("next_run_of_session", {"session_id": session_id})
         return RUNS.read(rows[0]) if rows else None
 
     async def has_failed_since(self, session_id: str, since: datetime) -> bool:
-        """Tell whether a run of a session failed, and nothing was said there after that."""
+        """Return whether the last thing that happened in a session is a failed run."""
         params = {"session_id": session_id, "since": to_micros(since)}
         return bool(await self._statements.fetch("failed_run_since", params))
 
     async def go_on(self, run_id: str) -> Run | None:
-        """Put a run back into the queue that had ended before its work was done."""
+        """Queue a run again that had ended before its work was done."""
         rows = await self._statements.fetch("continue_run", {"id": run_id})
         if not rows:
             return None
@@ -182,7 +182,7 @@ class RunRows:
         headless: int,
         rules: Rules,
     ) -> list[Claimed]:
-        """Take up to so many runs of each sort whose session is free. Their once-wakes leave their slots with that.
+        """Claim up to that number of runs of each sort whose session is free; their once-wakes leave their slots.
 
         On a shared store, only of agents whose database and files are in this data directory, or that have none;
         without a directory only of the latter.
@@ -215,7 +215,7 @@ class RunRows:
         return [RUNS.read(row) for row in await self._statements.fetch("runs_of_owner", {"owner": owner})]
 
     async def hurry(self, wake_id: str) -> list[Run]:
-        """Put the waiting runs of a wake first, because a person said so."""
+        """Put the queued runs of a wake first, because a person asked for it."""
         runs = [RUNS.read(row) for row in await self._statements.fetch("hurry_runs", {"wake_id": wake_id})]
         self._announce(runs)
         self._statements.news.append(RunQueued())
@@ -252,7 +252,7 @@ class RunRows:
         return ended
 
     async def release(self, runs: Sequence[Run]) -> int:
-        """Put runs that we hold back into the queue, untried, and return how many were still ours."""
+        """Put runs that we hold back into the queue, not counted as an attempt, and return how many were still ours."""
         rows = [queries.row_of("release_runs", {"id": run.id, "owner": run.owner, "fence": run.fence}) for run in runs]
         released = await self._statements.write_each("release_runs", rows)
         if released:
@@ -263,16 +263,16 @@ class RunRows:
     async def expired(
         self, owner: str, now: datetime, latest: datetime, most: int, skip: int = 0, *, of_everyone: bool = False
     ) -> list[Run]:
-        """Return runs of other owners whose lease ran out or ends after `latest`, or whatever other owners hold.
+        """Return runs of other owners whose lease ran out or ends after `latest`, or all runs of other owners.
 
-        What another node has locked is left out, and the first so many are skipped.
+        Rows that another node has locked are left out.
         """
         params = {"owner": owner, "now": to_micros(now), "latest": to_micros(latest), "most": most, "skip": skip}
         rows = await self._statements.fetch("expired_runs", params | {"of_everyone": int(of_everyone)})
         return [RUNS.read(row) for row in rows]
 
     async def recover(self, run: Run) -> bool:
-        """Save what became of a run whose owner is gone. False if it was no longer as it had been read."""
+        """Save the recovery of a run whose owner is gone. False if the row has changed since it was read."""
         is_recovered = bool(await self._statements.fetch("recover_run", RUNS.write(run)))
         if is_recovered:
             self._announce([run])
@@ -285,7 +285,7 @@ class RunRows:
         return bool(await self._statements.fetch("holds_lease", params))
 
     async def note_calls(self, runs: Sequence[Run]) -> set[str]:
-        """Count the present starts of runs as attempts, and return the ids that are still their owner's."""
+        """Count the current starts of runs as attempts, and return the ids of those that are still their owner's."""
         rows = [queries.row_of("note_calls", {"id": run.id, "owner": run.owner, "fence": run.fence}) for run in runs]
         return await self._statements.write_each("note_calls", rows)
 
@@ -299,12 +299,12 @@ class RunRows:
         return bool(asked)
 
     async def leave_stop_wish(self, run_id: str, now: datetime) -> None:
-        """Note that a run is to be stopped, without its row, and have every scheduler look for that."""
+        """Save a stop request without changing the run's row, which is locked, and notify the schedulers."""
         await self._statements.fetch("leave_stop_wish", {"run_id": run_id, "now": to_micros(now)})
         self._statements.news.append(WakeDueSooner())
 
     async def free_stop_wishes(self, most: int) -> list[Run]:
-        """Return runs that are to be stopped and that no other transaction holds."""
+        """Return runs with a stop request that no other transaction has locked."""
         await self._statements.fetch("forget_lost_stop_wishes", {})
         return [RUNS.read(row) for row in await self._statements.fetch("free_stop_wishes", {"most": most})]
 
@@ -344,7 +344,7 @@ class RunRows:
         return rows[0]["started"]
 
     async def is_another_under_way(self, run: Run, now: datetime) -> bool:
-        """Tell whether a further next run of the agent's own booking has not ended."""
+        """Return whether another next run that the agent booked has not ended."""
         params = {"agent_id": run.agent_id, "id": run.id, "long_ago": to_micros(now - _LONG_AGO)}
         return bool(await self._statements.fetch("own_next_run_under_way", params))
 
@@ -370,7 +370,7 @@ class RunRows:
         return bool(await self._statements.fetch("user_is_talking", params))
 
     async def count_unfinished(self) -> dict[str, int]:
-        """Return how many runs of everyone wait, and how many are under way."""
+        """Return how many runs are queued and how many are running."""
         return {row["status"]: row["runs"] for row in await self._statements.fetch("count_unfinished_runs", {})}
 
     async def stuck(self, owner: str, before: datetime, latest: datetime, most: int) -> list[str]:
@@ -379,13 +379,13 @@ class RunRows:
         return [row["id"] for row in rows]
 
     async def left_behind(self, owner: str, now: datetime, latest: datetime) -> tuple[bool, bool]:
-        """Tell whether there are runs of other owners whose lease ran out or ends after `latest`, and stop wishes."""
+        """Return whether there are lost runs of other owners, as in `expired`, and whether there are stop requests."""
         params = {"owner": owner, "now": to_micros(now), "latest": to_micros(latest)}
         [row] = await self._statements.fetch("left_behind", params)
         return row["run_id"] is not None, row["wish_run_id"] is not None
 
     async def roll_up_skipped(self, before: datetime, most: int) -> int:
-        """Fold the long-past skipped rows of each wake into its first one; the count of instants stays."""
+        """Merge old skipped rows of each wake into its first one; the number of instants stays."""
         at = to_micros(before)
         wakes = await self._statements.fetch("old_skipped_runs", {"before": at, "most": most})
         for row in wakes:
@@ -399,7 +399,7 @@ class RunRows:
 
 
 def _is_first_start(run: Run) -> bool:
-    """Tell whether a claimed run fires its wake: not again after a crash, and an extra run fires only a recall."""
+    """Return whether a claimed run fires its wake: not again after a crash, and an extra run fires only a recall."""
     return run.fence == 1 and (run.kind == "recall" or run.covers > 0)
 
 

@@ -28,7 +28,7 @@ class NoSuchWake(NotFound):
 
 @value
 class DueWake:
-    """A due wake with what the store knows about its surroundings."""
+    """A due wake with the context that the decision needs."""
 
     wake: Wake
     agent_timezone: str
@@ -159,12 +159,12 @@ class WakeRows:
         return [WAKES.read(row) for row in await self._statements.fetch("wakes_of_session", params)]
 
     async def due(self, now: datetime, most: int, skip: int = 0) -> list[DueWake]:
-        """Return so many of the due wakes past the first ones, without those that another node decides about."""
+        """Return a page of the due wakes, without those that another node has locked."""
         rows = await self._statements.fetch("due_wakes", {"now": to_micros(now), "most": most, "skip": skip})
         return [_due(row) for row in rows]
 
     async def set_aside(self, error: str, until: datetime, now: datetime, skip: int = 0) -> SetAside | None:
-        """Put off one of the due wakes without reading it, and return which one that was."""
+        """Postpone one of the due wakes without reading its row, and return which one that was."""
         params = {"error": error, "until": to_micros(until), "now": to_micros(now), "skip": skip}
         rows = await self._statements.fetch("set_wake_aside", params)
         if not rows:
@@ -175,7 +175,7 @@ class WakeRows:
         return wake
 
     async def move(self, changes: Sequence[tuple[Wake, RecallAction | None]]) -> set[str]:
-        """Save how wakes went on or ended, and return the ids of those that were still as they had been read."""
+        """Save how wakes went on or ended, and return the ids of those whose row had not changed since it was read."""
         moved = await self._statements.write_each("move_wakes", [MOVED_WAKE(wake) for wake, _ in changes])
         for wake, action in changes:
             if action is not None and wake.id in moved:
@@ -201,7 +201,7 @@ class WakeRows:
         return [row["id"] for row in await self._statements.fetch("wakes_planned_ahead", {"now": to_micros(now)})]
 
     async def settle(self, settled: Sequence[tuple[str, str | None]], now: datetime) -> None:
-        """Note that the runs of these wakes ended well; each comes with the reason to keep."""
+        """Note that the runs of these wakes succeeded or were stopped; each comes with the reason to save."""
         at = to_micros(now)
         params = [{"id": wake_id, "reason": reason, "updated_at": at} for wake_id, reason in settled]
         rows = list(await self._statements.fetch_many("settle_wakes", params))
@@ -217,7 +217,7 @@ class WakeRows:
                 self._announce(wake, change, now)
 
     async def release_held(self, user_id: str, agent_id: str | None, now: datetime) -> int:
-        """Look again at the wakes that a pause or bounds hold; without an agent, at all of the user's."""
+        """Make wakes due that a pause or bounds hold; without an agent, all of the user's."""
         rows = await self._statements.fetch(
             "release_held_wakes", {"user_id": user_id, "agent_id": agent_id, "now": to_micros(now)}
         )
@@ -235,7 +235,7 @@ class WakeRows:
         judge_at: datetime,
         latest: datetime,
     ) -> datetime | None:
-        """Return when to look next.
+        """Return when the scheduler must look next.
 
         What ended after `since` was not seen yet. Leases are judged from `judge_at` on; one that ends after `latest` is
         void.
@@ -261,7 +261,7 @@ class WakeRows:
         return len(ended)
 
     async def count_pending(self) -> int:
-        """Return how many wakes of everyone are still to fire."""
+        """Return how many wakes are pending."""
         return (await self._statements.fetch("count_pending_wakes", {}))[0]["wakes"]
 
     async def overdue(self, before: datetime, most: int) -> list[str]:
@@ -284,7 +284,7 @@ class WakeRows:
 
 
 def is_any_soon(wakes: Sequence[Wake]) -> bool:
-    """Tell whether one of these wakes is due before schedulers look again by themselves."""
+    """Return whether one of these wakes is due before schedulers look again by themselves."""
     return any(wake.attempt_at - wake.updated_at < SOON for wake in wakes)
 
 
@@ -293,7 +293,7 @@ def _changed(wake: Wake, action: RecallAction) -> WakeChanged:
 
 
 def _settled_action(wake: Recall, status: str) -> RecallAction | None:
-    """Return what the end of a run is for its wake; a recall that comes once said that it fired when the run began."""
+    """Return the action to announce at the end of a run; a recall that fires once was announced at its start."""
     if wake.call_type == "recurring":
         return "rescheduled" if status == "pending" else None
     return None if wake.kind == "recall" else "fired"
