@@ -45,7 +45,7 @@ class NextRunRequest:
     ] = ()
     priority: Annotated[Priority, Param("low is skipped if your user is talking with you when it is due.")] = "normal"
     on_miss: Annotated[
-        OnMiss | None, Param("What to do if the server was down at the time. skip unless you say otherwise.")
+        OnMiss | None, Param("What to do if the server was down at the time. Default: skip.")
     ] = None
 
 

@@ -51,19 +51,19 @@ class RecallRequest:
         Param("For recurring, instead of an interval: five fields, as in crontab.", max_length=MAX_TIME_TEXT),
     ] = None
     until: Annotated[
-        str | None, Param("For recurring: the last moment, written like `when`.", max_length=MAX_TIME_TEXT)
+        str | None, Param("For recurring: when to end, written like `when`.", max_length=MAX_TIME_TEXT)
     ] = None
     max_runs: Annotated[int | None, Param("For recurring: how many times at most.", ge=1, le=MAX_RUNS)] = None
     on_miss: Annotated[
         OnMiss | None,
-        Param("What to do about times missed while the server was down. run_once unless you say otherwise."),
+        Param("What to do about times that were missed while the server was down. Default: run_once."),
     ] = None
-    priority: Annotated[Priority, Param("low gives way to a user who is talking.")] = "normal"
+    priority: Annotated[Priority, Param("low is skipped if your user is talking with you when it is due.")] = "normal"
     internal_comment: Annotated[str, Param("A short label for people.")] = ""
     additional_context_message: Annotated[
         str,
         Param(
-            "What you will read when you wake: a todo for yourself that names the tools, files or URLs to use, such as "
+            "What you will read when you wake: a task for yourself that names the tools, files or URLs to use, such as "
             "'Read build.log with read_file. If it ends in an error, quote the last 50 lines.'"
         ),
     ]

@@ -45,11 +45,11 @@ class ScheduleRequest:
     kind: Annotated[
         ScheduleKind,
         Param(
-            "For create. message: you read it in this session, once it is idle. session: it begins a fresh session of "
+            "For create. message: you read it in this session, once it is idle. session: it starts a fresh session of "
             "yours, whatever happens in this one."
         ),
     ]
-    message: Annotated[str, Param("For create: what you will read then, as a todo for yourself.")]
+    message: Annotated[str, Param("For create: what you will read then, as a task for yourself.")]
     delay_ms: Annotated[
         int | None,
         Param(
@@ -61,7 +61,7 @@ class ScheduleRequest:
     at: Annotated[
         str | None,
         Param(
-            "For create, unless `delay_ms` is given: ISO 8601 with offset or Z, at most 24 h ahead; a past time comes "
+            "For create, unless `delay_ms` is given: ISO 8601 with offset or Z, at most 24 h ahead; a past time fires "
             "at once.",
             max_length=MAX_TIME_TEXT,
         ),
@@ -70,7 +70,7 @@ class ScheduleRequest:
     timezone: Annotated[str | None, Param(max_length=MAX_TIME_TEXT)] = None  # of `when`
     label: Annotated[str, Param("For create: a short name for people.")] = ""
     session_config: Annotated[
-        object, Param("For create: required for kind session ({} is enough), forbidden for kind message.")
+        object, Param("For create: required for kind session ({} is enough), not allowed for kind message.")
     ] = None
     ephemeral: Annotated[bool, Param("For create: true if it may be forgotten when the server restarts.")] = False
 
