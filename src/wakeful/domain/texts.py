@@ -47,6 +47,21 @@ def refuse_value(field: str, value: object, accepted: str, refuse: type[Invalid]
     raise refuse(f"`{field}` must be {accepted}, got {show(value)}.", field=field)
 
 
+_PROBLEMS = {
+    "missing": "is missing",
+    "extra_forbidden": "is not a field here",
+    "tuple_type": "must be a list",  # JSON has no tuples
+}
+
+
+def problem_in_words(kind: str, message: str) -> str:
+    """Return what is wrong with a field, to follow its name, from the type and the message of Pydantic's error."""
+    if kind in _PROBLEMS:
+        return _PROBLEMS[kind]
+    _, should, rest = message.partition(" should ")  # such as "Input should be a valid integer"
+    return f"must {rest}" if should else f"is refused ({message.removeprefix('Value error, ')})"
+
+
 def show(value: object) -> str:
     """Return the `repr` of a value, shortened; it escapes what cannot be sent, such as a lone surrogate."""
     text = repr(value)

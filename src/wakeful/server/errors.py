@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from wakeful.domain.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, Unavailable, WakefulError
 from wakeful.domain.people.accounts import NotSignedIn, TooManyTries
 from wakeful.domain.resources import find_shortage
+from wakeful.domain.texts import problem_in_words
 
 log = logging.getLogger(__name__)
 
@@ -110,9 +111,8 @@ async def _answer_validation(_request: Request, error: Exception) -> JSONRespons
     if first["type"] == "json_invalid":
         return shape(422, "invalid_json", f"The body is not JSON: {first['ctx']['error']} at character {path[0]}.")
     field = ".".join(str(step) for step in path) or str(place)
-    if first["type"] == "missing":
-        return shape(422, "invalid_value", f"{field!r} is missing.", field=field)
-    message = f"{field!r} is refused: {first['msg'].removeprefix('Value error, ')}. It was {_show(first['input'])}."
+    message = f"`{field}` {problem_in_words(first['type'], first['msg'])}"
+    message += "." if first["type"] == "missing" else f", got {_show(first['input'])}."
     return shape(422, "invalid_value", message, field=field)
 
 

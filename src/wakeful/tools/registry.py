@@ -14,6 +14,7 @@ from wakeful.domain.agents.agents import SCHEDULING, shown_toolsets
 from wakeful.domain.doors.params import fields_of
 from wakeful.domain.errors import Invalid, StoreUnavailable, WakefulError
 from wakeful.domain.events import RunFrame, Waiting
+from wakeful.domain.texts import problem_in_words
 from wakeful.domain.types import Agent, ClaimedRun
 from wakeful.service.resources import shortage
 
@@ -256,11 +257,11 @@ def _failed(tool: Tool, error: WakefulError) -> ToolResult:
 
 
 def _explain(tool: Tool, error: ValidationError) -> BadArguments:
-    problems = [
-        f"{'.'.join(str(part) for part in detail['loc']) or 'arguments'}: {detail['msg']}"
-        + ("" if detail["type"] == "missing" else f" (you sent {_shorten(detail['input'])})")
-        for detail in error.errors(include_url=False)
-    ]
+    problems: list[str] = []
+    for detail in error.errors(include_url=False):
+        field = ".".join(map(str, detail["loc"])) or "arguments"
+        given = "" if detail["type"] == "missing" else f", got {_shorten(detail['input'])}"
+        problems.append(f"`{field}` {problem_in_words(detail['type'], detail['msg'])}{given}")
     takes = ", ".join(tool.arguments.model_fields)
     place = error.errors(include_url=False)[0]["loc"]
     return BadArguments(

@@ -253,5 +253,5 @@ async def test_an_agent_can_have_a_quota_of_its_own(harness, data, tasks):
     plain = User(id=harness.user.id, name="Ada", role="user", created_at=harness.user.created_at)
     with pytest.raises(Forbidden, match="101 MB"):
         await harness.node.agents.change(tasks.agent.id, plain, {"database_mb": 101})
-    with pytest.raises(Invalid, match="0 MB"):
+    with pytest.raises(Invalid, match="got 0"):
         await harness.node.agents.change(tasks.agent.id, harness.user, {"database_mb": 0})

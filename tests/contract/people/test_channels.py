@@ -367,7 +367,7 @@ async def test_what_is_no_service_on_the_network_is_refused_by_name(harness, cha
 )
 def test_services_of_this_machine_are_refused_by_name(url, problem):
     """In this process: the one that looks at an address takes a second to start."""
-    assert problem in channel_worker.look(url, channel_worker.AddressGuard(()))["problem"]
+    assert problem in channel_worker.inspect(url, channel_worker.AddressGuard(()))["problem"]
 
 
 # ── Whose they are ──────────────────────────────────────────────────────────────────────────────────────────────────

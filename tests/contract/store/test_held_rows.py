@@ -71,7 +71,7 @@ async def test_stop_answers_in_time_and_is_not_lost_while_the_run_is_held(settin
             answer = await server.stop(session)
             assert time.monotonic() - began < WITHIN
             assert (answer["ok"], answer["run_id"], answer["was"]) == (True, run_id, "running")
-            assert "does not answer" in answer["reason"]
+            assert "does not respond" in answer["reason"]
             assert (await server.run(run_id))["status"] == "running"
 
         async def is_stopped() -> bool:

@@ -82,10 +82,10 @@ async def test_an_agent_without_tools_is_told_so(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        pytest.param({}, ["words: Field required"], id="missing"),
-        pytest.param({"words": "hi", "loud": True}, ["loud:", "you sent True"], id="one too many"),
-        pytest.param({"words": "hi", "times": 0}, ["times:", "you sent 0"], id="out of bounds"),
-        pytest.param({"words": ["x" * 500]}, ["words:", "…"], id="a long wrong value is shortened"),
+        pytest.param({}, ["`words` is missing"], id="missing"),
+        pytest.param({"words": "hi", "loud": True}, ["`loud` is not a field here, got True"], id="one too many"),
+        pytest.param({"words": "hi", "times": 0}, ["`times` must be greater", "got 0"], id="out of bounds"),
+        pytest.param({"words": ["x" * 500]}, ["`words` must be", "…"], id="a long wrong value is shortened"),
     ],
 )
 async def test_wrong_arguments_are_named_with_what_the_tool_takes(context, arguments, named):

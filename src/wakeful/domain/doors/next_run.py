@@ -44,9 +44,7 @@ class NextRunRequest:
         tuple[str, ...], Param("Names of saved views of your database to be shown with the brief.")
     ] = ()
     priority: Annotated[Priority, Param("low is skipped if your user is talking with you when it is due.")] = "normal"
-    on_miss: Annotated[
-        OnMiss | None, Param("What to do if the server was down at the time. Default: skip.")
-    ] = None
+    on_miss: Annotated[OnMiss | None, Param("What to do if the server was down at the time. Default: skip.")] = None
 
 
 class UnknownView(Invalid):
