@@ -130,10 +130,9 @@ def test_every_answer_is_as_the_description_says(address, known):
             operation.as_strategy(generation_mode=mode) for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
         )
         _try(right, RIGHT, address, headers, answers, known, takes)
+        if operation.label not in _accepted(answers) | HARD_TO_PLEASE:  # it takes more luck than a few requests have
+            _try(right, 10 * RIGHT, address, headers, answers, known, takes)
         _try(wrong, WRONG, address, headers, answers, {}, {})
-    for operation in operations:
-        if operation.label not in _accepted(answers) | HARD_TO_PLEASE:  # it takes more luck than the few requests had
-            _try(operation.as_strategy(), 5 * RIGHT, address, headers, answers, known, takes)
     assert {operation.label for operation in operations} - _accepted(answers) <= HARD_TO_PLEASE
     used = {name for name, values in known.items() if len(values) > before[name]}
     assert {"agent_id", "session_id", "token_id", "user_id"} <= used  # made by one request, and used by others
