@@ -270,7 +270,7 @@ async def test_a_browser_makes_tokens_and_links_within_ten_minutes_of_its_login(
         pytest.param({"name": "x", "scope": "root"}, "scope", "'root'", id="a scope that is none"),
         pytest.param({"scope": "read"}, "name", "missing", id="something left out"),
         pytest.param({"name": "", "scope": "read"}, "name", "''", id="empty"),
-        pytest.param({"name": " \u3000 ", "scope": "read"}, "name", "'name'", id="blank"),
+        pytest.param({"name": " \u3000 ", "scope": "read"}, "name", "`name`", id="blank"),
         pytest.param({"name": "a\x00b", "scope": "read"}, "name", "x00", id="a character no database keeps"),
         pytest.param({"name": "x" * 5000, "scope": "read"}, "name", "…", id="too long, and not repeated in full"),
         pytest.param({"name": "x", "scope": "read", "owner": 1}, "owner", "1", id="a field we do not know"),
