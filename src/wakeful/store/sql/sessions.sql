@@ -59,7 +59,7 @@ SELECT id FROM sessions WHERE id = :id;
 SELECT * FROM uploads WHERE session_id = :session_id ORDER BY created_at, id;
 
 -- name: take_positions
--- Reserve places at the end of a transcript; the session's row orders those who write at once.
+-- Reserve places at the end of a transcript; the lock on the session's row orders concurrent writers.
 UPDATE sessions SET last_position = last_position + :count, updated_at = :now WHERE id = :id RETURNING last_position;
 
 -- name: take_seqs

@@ -100,8 +100,8 @@ LIMIT :most OFFSET :skip
 /*postgres FOR UPDATE OF w SKIP LOCKED */;
 
 -- name: set_wake_aside
--- Put off the first of the due wakes past those that are skipped, unread: it cannot be decided about, and the others must get on. A schedule whose
--- session cannot be made has failed; whoever asks for it learns in which phase.
+-- Postpone the first due wake after the skipped ones without reading its row: it cannot be fired, and must not hold up the others. A schedule
+-- whose session cannot be created fails with its delivery phase.
 UPDATE wakes
 SET
     attempt_at = :until, error = :error, version = version + 1, updated_at = :now,
