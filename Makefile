@@ -6,7 +6,7 @@ BENCHES = $(filter-out bench/_%,$(wildcard bench/*.py))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test page check format bench docs lock setup clean venv
+.PHONY: help serve test page check format bench docs site lock setup clean venv
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,12 +14,12 @@ help: ## Show this list
 serve: page ## Start the server (ARGS="--port 9000" for options)
 	@.venv/bin/wakeful serve $(ARGS)
 
-test: page ## Run the tests (WAKEFUL_TEST_LONG=1 for the long variants; ARGS="-k name" for some)
+test: setup page ## Run the tests (WAKEFUL_TEST_LONG=1 for the long variants; ARGS="-k name" for some)
 	@.venv/bin/python scripts/page.py test
 	@scripts/chromium.sh >/dev/null || true  # without a browser, only the tests that need one fail
-	@PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -n 3 --dist=loadfile --no-loadscope-reorder $(PATIENCE) $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -n 4 --dist=loadfile --no-loadscope-reorder $(PATIENCE) $(ARGS)
 
-page: setup ## Build the web page, if its sources have changed
+page: .venv/.installed ## Build the web page, if its sources have changed
 	@.venv/bin/python scripts/page.py
 
 check: setup ## Lock freshness, lint, format, imports between rooms, types; the page's lint, format, types
@@ -38,27 +38,46 @@ format: setup ## Format the code and apply the linter's fixes
 bench: setup ## Run every script in bench/ (files that start with _ are their helpers)
 	@set -e; for script in $(BENCHES); do echo "== $$script"; .venv/bin/python $$script; done
 
-docs: setup ## Rewrite what is generated: the pages in docs/reference, the types in web/src/api
+docs: setup ## Rewrite what is generated: docs/reference, the types in web/src/api, options of agents
 	@.venv/bin/python scripts/settings_docs.py
 	@.venv/bin/python scripts/reference_docs.py
+	@.venv/bin/python scripts/cli_docs.py
 	@.venv/bin/python scripts/page_types.py
+	@.venv/bin/python scripts/agent_options.py
 
-lock: .venv/.uv ## Update requirements.lock from pyproject.toml (UPGRADE=name or UPGRADE=--all for newer versions)
+site: setup ## Build the documentation site, with search, into build/site
+	@.venv/bin/sphinx-build -q -W --keep-going -c site . build/site
+	@echo "Open build/site/index.html"
+
+lock: .venv/.uv ## Update the lock files from pyproject.toml (UPGRADE=name or UPGRADE=--all for newer versions)
 	@.venv/bin/python scripts/lock.py write $(UPGRADE)
 
-setup: .venv/.installed ## Make .venv as locked; every other target does this by itself
+setup: .venv/.tools ## Make .venv as locked, with the tools for tests and checks; each target makes what it needs
 
 clean: ## Remove .venv and every cache
-	rm -rf .venv .pytest_cache .ruff_cache .import_linter_cache .hypothesis web/node_modules src/wakeful/server/static
+	rm -rf .venv build .pytest_cache .ruff_cache .import_linter_cache .hypothesis web/node_modules src/wakeful/server/static
 	find src tests bench scripts -name __pycache__ -prune -exec rm -rf {} +
 
+# `make serve` installs the server alone; the other targets add the tools. Tools that are installed stay installed.
+LOCKS = requirements.lock $(if $(wildcard .venv/.tools),requirements-dev.lock)
+UV = .venv/bin/uv pip
+SYNC = $(UV) sync --quiet --python .venv --require-hashes
+EDITABLE = $(UV) install --quiet --python .venv --no-deps --no-build-isolation --editable .
+
+.venv/.tools: requirements-dev.lock .venv/.installed
+	@echo "Installing the tools for tests and checks into .venv"
+	@$(SYNC) --compile-bytecode requirements.lock requirements-dev.lock  # once, for all processes of the tests
+	@$(EDITABLE)
+	@touch $@
+
 .venv/.installed: .venv/.locked pyproject.toml
-	@.venv/bin/uv pip install --quiet --python .venv --no-deps --no-build-isolation --editable .
+	@.venv/bin/python scripts/page.py
+	@$(EDITABLE)
 	@touch $@
 
 .venv/.locked: requirements.lock .venv/.uv
 	@echo "Installing the locked packages into .venv"
-	@.venv/bin/uv pip sync --quiet --python .venv --require-hashes --compile-bytecode requirements.lock
+	@$(SYNC) $(LOCKS)  # without --compile-bytecode: most modules are never imported, and Python compiles the others
 	@touch $@
 
 # .venv/bin/python is a link to the machine's Python. If that was upgraded, it is newer than these stamps; if it was

@@ -120,7 +120,7 @@ async def timed_async(act: Callable[[], Awaitable[Any]]) -> float:
 
 def direct_on_a_file_of_its_own(built: Wakeful, by: By) -> Direct:
     path = built.settings.data_dir / "agents" / by.agent.id / "db.sqlite"
-    return Direct(path, built.services.data.files._vault.open(by.agent.id).current)
+    return Direct(path, built.services.data.files.vault.open(by.agent.id).current)
 
 
 async def compare(built: Wakeful, user: User) -> dict[str, float]:
@@ -129,7 +129,7 @@ async def compare(built: Wakeful, user: User) -> dict[str, float]:
     ours, bare, logged = [await agent_of(built, user) for _ in range(3)]
     for by in (ours, bare, logged):
         await with_table(built, by)
-    await data.files._engine.close_file(str(built.settings.data_dir / "agents" / bare.agent.id / "db.sqlite"))
+    await data.files.engine.close_file(str(built.settings.data_dir / "agents" / bare.agent.id / "db.sqlite"))
     without, with_log = direct_on_a_file_of_its_own(built, bare), direct_on_a_file_of_its_own(built, logged)
     many, one = [row(number) for number in range(1000)], [row(0)]
     took: dict[str, list[float]] = {}
@@ -162,8 +162,8 @@ async def opening(folder: Path) -> dict[str, float]:
             await with_table(built, by)
         data = built.services.data
         for _ in range(7):
-            for worker in list(data.files._engine._workers):
-                await data.files._engine._end(worker)
+            for worker in list(data.files.engine.workers):
+                await data.files.engine.end(worker)
             cold.append(await timed_async(lambda: data.run(agents[0], "query", sql="SELECT count(*) FROM tasks")))
         for by in agents[1:] * 3:
             warm.append(await timed_async(lambda by=by: data.run(by, "query", sql="SELECT count(*) FROM tasks")))
@@ -184,7 +184,7 @@ async def many_agents(folder: Path) -> dict[str, float]:
                 await data.run(by, "query", sql="SELECT * FROM tasks ORDER BY hours DESC")
 
         await asyncio.gather(*(work(by) for by in agents[:ACTIVE]))
-        sizes = [_resident(pid) for pid in data.files._engine.pids]
+        sizes = [_resident(pid) for pid in data.files.engine.pids]
     return {"workers": len(sizes), "memory of all workers, MB": sum(sizes), "largest worker, MB": max(sizes)}
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
@@ -93,9 +94,9 @@ async def new_session(process: Process) -> str:
         return (await client.post("/sessions")).json()["id"]
 
 
-async def talk(listeners: list[Listener], deltas: int, apart: float) -> None:
+async def talk(listeners: list[Listener], deltas: int, apart: float, burst: int = BURST) -> None:
     """Let one client send a message, and all receive the whole answer."""
-    asked = json.dumps({"deltas": deltas, "apart": apart, "burst": BURST})
+    asked = json.dumps({"deltas": deltas, "apart": apart, "burst": burst})
     await listeners[0].socket.send(json.dumps({"type": "message", "content": asked}))
     await asyncio.gather(*[listener.until_end() for listener in listeners])
 
@@ -165,6 +166,16 @@ async def measure_first_frames(process: Process) -> float:
     return quantiles(listener.late_ms[::2], n=100)[98]
 
 
+async def measure_gaps(process: Process) -> dict[str, float]:
+    """Return the time between frames at a client while a model streams 40 deltas a second."""
+    session_id = await new_session(process)
+    async with listening(process, session_id, 1) as [listener]:
+        await talk([listener], 400, 0.025, burst=1)
+    times = [at for at, text in listener.frames if text.startswith('{"type":"stream_delta"')]
+    gaps = [(later - sooner) * 1000 for sooner, later in pairwise(times)]
+    return {"frames": len(times), "p90_ms": quantiles(gaps, n=10)[-1], "max_ms": max(gaps)}
+
+
 async def measure_stuck(process: Process) -> dict[str, float]:
     """Return what clients that never read cost the server and other clients."""
     session_id = await new_session(process)
@@ -228,6 +239,7 @@ async def main() -> None:
             broadcast, moments = await measure_broadcast(node)
             broadcast["bare_cpu_us_per_frame"] = await measure_bare(bare, moments)
             first = await measure_first_frames(node)
+            gaps = await measure_gaps(node)
             stuck = await measure_stuck(node)
         async with started("node", f"{folder}/idle") as node:
             idle = await measure_idle(node)
@@ -236,6 +248,7 @@ async def main() -> None:
     figures: dict[str, Any] = {
         "broadcast": broadcast,
         "first_frame_p99_ms": first,
+        "gaps": gaps,
         "stuck": stuck,
         "idle_sockets_mb": idle,
         "server_cpu_us_per_delta": whole,
@@ -249,6 +262,8 @@ async def main() -> None:
     for name, value, limit in (
         ("CPU per delivered frame / bare", ratio, 2.0),
         ("first frame p99, ms", first, 20.0),
+        ("gap between frames at 40 deltas a second p90, ms", gaps["p90_ms"], 45.0),
+        ("gap between frames at 40 deltas a second at most, ms", gaps["max_ms"], 90.0),
         ("stuck clients: others later by, ms", slower, 50.0),
         ("stuck clients: MB each", stuck["rss_mb_per_stuck"], 2.0),
         ("1,000 idle sockets, MB", idle, 60.0),

@@ -42,6 +42,7 @@ def _constants(described: Schema) -> str:
         "WAKE_KINDS": labels.WAKE_KINDS,
         "RUN_STATUSES": labels.RUN_STATUSES,
         "RUN_NOTES": labels.RUN_NOTES,
+        "SERVER_NOTES": labels.SERVER_NOTES,
         "REASONS": labels.REASONS,
         "IMAGE_TYPES": attachments.IMAGE_TYPES,
         "MAX_IMAGES": attachments.MAX_IMAGES,

@@ -49,6 +49,35 @@ Lists have pages: to get the next one, send `next` as `page`.
 |---|---|---|
 """
 
+INPUTS = """
+## Parameters and bodies
+
+What each route takes, besides the ids in its path: parameters in the query begin with `?`, the others are fields of the
+JSON body. `PATCH` changes only the fields that are sent. Routes that are not here take nothing.
+"""
+
+COLUMNS = """\
+| name | type | required | meaning |
+|---|---|---|---|
+"""
+KINDS = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "`true` or `false`",
+    "object": "object",
+    "null": "`null`",
+    "date-time": "ISO 8601 time",
+    "binary": "file",
+}
+BOUNDS = {
+    "minimum": "from",
+    "maximum": "to",
+    "exclusiveMinimum": "above",
+    "minLength": "min. length",
+    "maxLength": "max. length",
+}
+
 FRAMES = """\
 # Frames
 
@@ -107,7 +136,7 @@ These depend on other settings of an agent: `read_skill` and `write_skill` on it
 def render() -> dict[str, str]:
     """Return the text of each page by its name."""
     return {
-        "rest.md": REST + "".join(_routes()),
+        "rest.md": REST + _rest(),
         "frames.md": FRAMES + _frames(SessionFrame) + FRAMES_OF_USER + _frames(UserFrame),
         "tools.md": TOOLS + "".join(_toolsets()),
         "times.md": TIMES + "".join(_forms()),
@@ -118,18 +147,75 @@ def _forms() -> list[str]:
     return [f"| {', '.join(f'`{each}`' for each in form.examples)} | {form.means} |\n" for form in FORMS]
 
 
-def _routes() -> list[str]:
+def _rest() -> str:
+    """Return the table of routes, and what each takes: query parameters and fields of its body."""
     with tempfile.TemporaryDirectory() as folder:
         node = build(Settings.model_validate({"data_dir": folder, "config_dir": folder, "token": "t"}))
         app = create_app("0", node.services, Tries(node.clock), list, heartbeat_seconds=20)
-    scopes = _scopes(app.routes)
+    scopes, api = _scopes(app.routes), app.openapi()
+    schemas = api.get("components", {}).get("schemas", {})
     rows: list[str] = []
-    for path, methods in app.openapi()["paths"].items():
+    inputs: list[str] = []
+    for path, methods in sorted(api["paths"].items()):
         for method, operation in methods.items():
-            scope = scopes.get((method.upper(), path), "–")
+            route = f"{method.upper()} {path}"
             first = (operation.get("description") or operation["summary"]).split("\n")[0]
-            rows.append(f"| `{method.upper()} {path}` | {scope} | {first} |\n")
-    return sorted(rows, key=lambda row: row.split("`")[1].split(" ")[1])
+            rows.append(f"| `{route}` | {scopes.get((method.upper(), path), '–')} | {first} |\n")
+            inputs += _inputs(route, operation, schemas)
+    return "".join(rows) + INPUTS + "".join(inputs)
+
+
+def _inputs(route: str, operation: dict[str, Any], schemas: dict[str, Any]) -> list[str]:
+    """Return the section of a route, if it has query parameters or a body."""
+    rows = [
+        _input(f"?{each['name']}", each["schema"], each.get("required", False), schemas)
+        for each in operation.get("parameters", [])
+        if each["in"] == "query"
+    ]
+    for kind, content in operation.get("requestBody", {}).get("content", {}).items():
+        body = _resolve(content["schema"], schemas)
+        if not body.get("properties"):
+            rows.append(f"| the body | {_kind(body, schemas)}, as `{kind}` | yes | {_line(body)} |\n")
+        required = body.get("required", [])
+        rows += [_input(name, each, name in required, schemas) for name, each in body.get("properties", {}).items()]
+    return [f"\n### `{route}`\n\n{COLUMNS}{''.join(rows)}"] if rows else []
+
+
+def _input(name: str, schema: dict[str, Any], is_required: bool, schemas: dict[str, Any]) -> str:
+    inner = _resolve(schema, schemas)
+    fields = inner.get("properties", {})
+    required_here, line = "yes" if is_required else "no", _line(schema) or _line(inner)
+    row = f"| `{name}` | {_kind(schema, schemas)} | {required_here} | {line} |\n"
+    required = inner.get("required", [])
+    return row + "".join(_input(f"{name}.{key}", each, key in required, schemas) for key, each in fields.items())
+
+
+def _resolve(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    """Follow a reference, and take the one alternative that is not null."""
+    alternatives = [each for each in schema.get("anyOf", []) if each.get("type") != "null"]
+    if len(alternatives) == 1:
+        return _resolve(alternatives[0], schemas)
+    return _resolve(schemas[schema["$ref"].rpartition("/")[2]], schemas) if "$ref" in schema else schema
+
+
+def _kind(schema: dict[str, Any], schemas: dict[str, Any]) -> str:
+    """Return the type of a value as text, with its limits."""
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(_kind(each, schemas) for each in schema["anyOf"]))
+    schema = _resolve(schema, schemas)
+    if "const" in schema or "enum" in schema:
+        return ", ".join(f"`{each}`" for each in schema.get("enum", [schema.get("const")]))
+    if schema.get("type") == "array":
+        return f"list: {_kind(schema.get('items', {}), schemas)}"
+    bounds = [f"{words} {schema[key]:,}".removesuffix(".0") for key, words in BOUNDS.items() if key in schema]
+    kind = KINDS.get(schema.get("format", "")) or KINDS.get(schema.get("type", ""), "any JSON")
+    return f"{kind} ({', '.join(bounds)})" if bounds else kind
+
+
+def _line(schema: dict[str, Any]) -> str:
+    text = " ".join(schema.get("description", "").split()).replace("|", "\\|")
+    default = schema.get("default")
+    return text if default in (None, [], "") else f"{text} Default: `{default}`.".strip()
 
 
 def _scopes(routes: Any) -> dict[tuple[str, str], str]:

@@ -1,4 +1,4 @@
-"""Take the screenshots of the README, docs/images/*.png: the page with the demo model, after a few minutes of use.
+"""Take the screenshots of the documentation, docs/images/*.png: the page with the demo model, after some use.
 
 Run `.venv/bin/python scripts/screenshots.py`, then look at the images.
 """
@@ -39,6 +39,15 @@ VIEWS = {
     "kilos_by_week": ("line", "SELECT week, sum(kilos) AS kilos FROM harvest GROUP BY week"),
     "this_season": ("number", "SELECT sum(kilos) AS kilos, count(DISTINCT plant) AS plants FROM harvest"),
 }
+JOURNAL = """day,mood,text
+2026-11-05,3,Rain\n2026-11-06,4,Soup with Ada\n2026-11-07,4,Swept the leaves\n2026-11-08,2,A cold\n2026-11-09,2,Ill
+2026-11-10,3,Better\n2026-11-11,4,Lanterns in the street\n2026-11-12,5,Letter from Grace\n2026-11-13,4,Baked bread
+2026-11-14,3,A long walk in the rain\n2026-11-15,5,Lunch with Ada\n2026-11-16,4,Planted garlic
+"""
+JOURNAL_VIEWS = {
+    "mood_by_day": ("line", "SELECT day, mood FROM journal ORDER BY day"),
+    "so_far": ("number", "SELECT count(*) AS entries, round(avg(mood), 1) AS mood FROM journal"),
+}
 HELPERS = [
     {"name": "Researcher", "description": "Reads the news of the trade", "schedule": {"mode": "project"}},
     {"name": "Bookkeeper", "description": "Keeps the receipts in order", "schedule": {"mode": "ambient"}},
@@ -73,6 +82,16 @@ async def furnish(server: Server, gardener: str) -> None:
         await server.call("POST", f"/sessions/{session}/recall", json=asked)
 
 
+async def keep_journal(server: Server) -> str:
+    """Make the agent of the tutorial about a journal, and return its id."""
+    agent = await server.call("POST", "/agents", json={"name": "Journal", "toolsets": ["database"]})
+    await server.call("POST", f"/agents/{agent['id']}/db/import", json={"table": "journal", "text": JOURNAL})
+    for name, (render, sql) in JOURNAL_VIEWS.items():
+        view = {"sql": sql, "render": render, "pinned": True}
+        await server.call("PUT", f"/agents/{agent['id']}/db/views/{name}", json=view)
+    return agent["id"]
+
+
 async def take(page: Page, path: str, name: str, *, height: int | None = None) -> None:
     if height is not None:
         await page.set_viewport_size({"width": WIDE["viewport"]["width"], "height": height})
@@ -102,6 +121,8 @@ async def main() -> None:
             async with visit(browser, login, server.address, color_scheme="light", **WIDE) as page:
                 await take(page, home, "home")
                 await take(page, chat, "chat", height=960)
+                journal = await keep_journal(server)  # after the others, which do not show it
+                await take(page, f"/ui/agents/{journal}/home", "journal", height=640)
             async with visit(browser, login, server.address, color_scheme="dark", **WIDE) as page:
                 await take(page, "/ui/agenda", "agenda-dark")
             async with visit(browser, login, server.address, color_scheme="light", **PHONE) as page:

@@ -13,7 +13,7 @@ from fastapi import FastAPI, WebSocket
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from harness import Harness
+from harness import Harness, lay_out
 from wakeful.app.building import Wakeful
 from wakeful.app.serving import build_http
 from wakeful.clock import ManualClock
@@ -118,6 +118,7 @@ class Rest:
 @asynccontextmanager
 async def opened_rest(settings: dict[str, object], **agent: Any) -> AsyncIterator[Rest]:
     """Open a harness whose owner, with one agent, uses REST."""
+    await lay_out(settings)
     harness = Harness(settings | {"token": CHOSEN})
     async with harness.node.opened():
         harness.user = (await settle_owner(harness.node.store, harness.clock, harness.node.settings)).user

@@ -1,7 +1,6 @@
 """Fixtures of all tests: a store on each backend, and a harness with a user, an agent and a manual clock."""
 
 import asyncio
-import functools
 import itertools
 import os
 import shutil
@@ -10,15 +9,11 @@ import warnings
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
 import asyncpg
-import httpx
-import httpx2
 import pytest
-import uvicorn.server
 
-from harness import Harness
+from harness import Harness, lay_out
 from wakeful.store.migrate import load_migrations
 
 IS_LONG = os.environ.get("WAKEFUL_TEST_LONG") == "1"
@@ -54,14 +49,16 @@ ON_ONE_STORE = (
     "server/limits/",
     "server/ops/",
     "server/people/test_channels.py",
+    "server/people/test_isolation.py",  # but for the test of a second node, which takes every route on PostgreSQL
     "server/runs/",
     "server/wakes/test_pains.py",
     "server/wakes/test_requested_times.py",
     "server/wakes/test_woken_tools.py",
     "server/wakes/test_zones.py",
+    "server/ws/test_socket_bad_input.py",
     "server/ws/test_socket_frames.py",
 )
-ON_BOTH = ("two_directories", "died", "sends_once", "isolation", "takes_over")  # words in names: nodes share a store
+ON_BOTH = ("two_directories", "died", "sends_once", "takes_over")  # words in names: nodes share a store
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -82,44 +79,22 @@ def _leave_out_repeats(config: pytest.Config, items: list[pytest.Item]) -> None:
     both = {item.nodeid.replace("postgres", "sqlite") for item in items if "sqlite" in item.name}
 
     def is_repeat(item: pytest.Item) -> bool:
-        place = str(item.path.relative_to(root))
-        if "postgres" not in item.name or not place.startswith(ON_ONE_STORE):
+        if "postgres" not in item.name or not str(item.path.relative_to(root)).startswith(ON_ONE_STORE):
             return False
         return item.nodeid.replace("postgres", "sqlite") in both and not any(word in item.nodeid for word in ON_BOTH)
 
-    left_out = [item for item in items if is_repeat(item)]
-    items[:] = [item for item in items if not is_repeat(item)]
-    config.hook.pytest_deselected(items=left_out)
+    left_out = {item for item in items if is_repeat(item)}
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=list(left_out))
 
 
 def _begin_with_the_longest(items: list[pytest.Item]) -> None:
     """Start with the slowest files, alternating those that keep a browser busy with those that wait for processes."""
     files = list(dict.fromkeys(item.path for item in items))
-    busy, waiting = ([file for file in files if file.parent.name == name] for name in ("browser", "crash"))
+    busy, waiting = ([file for file in files if name in file.parts] for name in ("browser", "crash"))
     first = [file for pair in itertools.zip_longest(busy, waiting) for file in pair if file is not None]
-    order = [*first, *(file for file in files if file not in first)]
-    items.sort(key=lambda item: order.index(item.path))
-
-
-@pytest.fixture(autouse=True, scope="session")
-def hasty_servers() -> Iterator[None]:
-    """Poll faster in uvicorn's shutdown, which sleeps 0.1 s twice; a thousand servers would wait for that."""
-
-    async def sleep(seconds: float) -> None:
-        await asyncio.sleep(seconds / 10)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(uvicorn.server, "asyncio", SimpleNamespace(**(vars(asyncio) | {"sleep": sleep})))
-        yield
-
-
-@pytest.fixture(autouse=True, scope="session")
-def trust_read_once() -> Iterator[None]:
-    """Make one TLS context for all HTTP clients: it takes 50 ms, and tests make thousands of clients."""
-    with pytest.MonkeyPatch.context() as patch:
-        for transports in (httpx._transports.default, httpx2._transports.default):
-            patch.setattr(transports, "create_ssl_context", functools.cache(transports.create_ssl_context))
-        yield
+    order = {file: number for number, file in enumerate(dict.fromkeys([*first, *files]))}
+    items.sort(key=lambda item: order[item.path])
 
 
 @pytest.fixture(scope="session")
@@ -153,20 +128,27 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
     _emptied.append(name)
 
 
+@pytest.fixture(scope="session")
+def sweeper(postgres_server: str) -> Iterator["_Sweeper"]:
+    sweeper = _Sweeper()
+    yield sweeper
+    sweeper.close()
+
+
 @pytest.fixture
-def swept_postgres_url(postgres_server: str) -> Iterator[str]:
+def swept_postgres_url(postgres_server: str, sweeper: "_Sweeper") -> Iterator[str]:
     """A database without rows for one test that makes its own settings."""
-    with _swept_database(postgres_server) as url:
+    with _swept_database(postgres_server, sweeper) as url:
         yield url
 
 
 @contextmanager
-def _swept_database(server: str) -> Iterator[str]:
+def _swept_database(server: str, sweeper: "_Sweeper") -> Iterator[str]:
     """Lend a database without rows that may have our tables already: creating them takes longer than most tests."""
     name = _take(_swept, server)
     url = _renamed(server, name)
     yield url
-    asyncio.run(_sweep(url))
+    sweeper.sweep(url)
     _swept.append(name)
 
 
@@ -183,16 +165,36 @@ def _empty(url: str) -> None:
     asyncio.run(_execute(url, _EMPTY))
 
 
-async def _sweep(url: str) -> None:
-    """Delete the rows, and drop the tables too if the test has changed which migrations are applied."""
-    connection = await asyncpg.connect(url)
-    try:
+class _Sweeper:
+    """Deletes rows over one connection per database: PostgreSQL needs 15 ms longer for a new one's first deletions."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()  # not that of the tests: each file has its own
+        self._connections: dict[str, asyncpg.Connection] = {}
+        self._known = [step.number for step in load_migrations("postgres")]
+
+    def sweep(self, url: str) -> None:
+        """Delete the rows, and drop the tables too if the test has changed which migrations are applied."""
+        try:
+            self._loop.run_until_complete(self._sweep(url))
+        except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError):  # the test has cut the connection
+            del self._connections[url]
+            self._loop.run_until_complete(self._sweep(url))
+
+    async def _sweep(self, url: str) -> None:
+        if url not in self._connections:
+            self._connections[url] = await asyncpg.connect(url)
+        connection = self._connections[url]
         has_tables = await connection.fetchval("SELECT to_regclass('migrations')") is not None
         applied = await connection.fetch("SELECT number FROM migrations ORDER BY number") if has_tables else []
-        is_whole = [row["number"] for row in applied] == [step.number for step in load_migrations("postgres")]
+        is_whole = [row["number"] for row in applied] == self._known
         await connection.execute(_SWEEP if is_whole else _EMPTY)
-    finally:
-        await connection.close()
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.terminate()
+        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.close()
 
 
 async def _execute(url: str, script: str) -> None:
@@ -230,13 +232,15 @@ def _settings_on(request: pytest.FixtureRequest, folder: Path) -> Iterator[dict[
     if request.param == "sqlite":
         yield settings
     else:
-        with _swept_database(request.getfixturevalue("postgres_server")) as url:
+        server, sweeper = request.getfixturevalue("postgres_server"), request.getfixturevalue("sweeper")
+        with _swept_database(server, sweeper) as url:
             yield settings | {"database_url": url}
 
 
 @pytest.fixture
 async def harness(backend_settings: dict[str, object]) -> AsyncIterator[Harness]:
     """A node on each backend with a manual clock; it does nothing unless the test calls for a turn."""
+    await lay_out(backend_settings)
     harness = Harness(backend_settings)
     async with harness.node.opened():
         await harness.settle_in()

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -38,6 +39,13 @@ class Forked:
     def pid(self) -> int:
         assert self._process.pid is not None
         return self._process.pid
+
+    def read_addresses(self) -> list[str]:
+        """Read what `wakeful serve` prints up to its login link, and return the address and that link."""
+        said = ""
+        while "/login?code=" not in said and (line := self.stdout.readline()):
+            said += line
+        return re.findall(r"http://\S+", said)
 
     def send_signal(self, number: int) -> None:
         os.kill(self.pid, number)

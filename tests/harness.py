@@ -1,8 +1,12 @@
 """A node to test the engine with: a user, agents, sessions, a manual clock and a scripted executor."""
 
 import asyncio
+import atexit
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -16,9 +20,10 @@ from wakeful.domain import ids
 from wakeful.domain.bounds.bounds import PRESETS
 from wakeful.domain.events import RunEvent
 from wakeful.domain.types import Agent, Decision, Message, Notice, Run, Session, User, Wake
+from wakeful.domain.wakes import edits
 from wakeful.domain.wakes.create import create
 from wakeful.runtime.executor import BeforeCall, Stop
-from wakeful.service.wakes.wakes import edit
+from wakeful.service.wakes.wake_edits import WakeEdit, save_edit
 from wakeful.store.store import Tx
 from wakeful.tools.registry import ToolContext
 
@@ -26,6 +31,8 @@ NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)  # a Monday
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 Script = Callable[[Run, Sequence[Message], Stop], AsyncIterator[RunEvent]]
+
+_new_stores: dict[bool, Path] = {}  # directories of nodes that were only started and stopped; by whether encrypted
 
 
 @dataclass
@@ -37,7 +44,7 @@ class Ran:
     at: datetime
 
 
-async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 2.0) -> None:
+async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 20.0) -> None:
     """Poll in real time until a condition holds, for background work that notifies nobody."""
     async with asyncio.timeout(seconds):
         while not await condition():  # noqa: ASYNC110  (background work, nothing to await)
@@ -178,7 +185,9 @@ class Harness:
         now = self.clock.now()
 
         async def work(tx: Tx) -> Wake:
-            return await edit(tx, await tx.wakes.get(wake_id), changes, None, now, self.node.rules)
+            before = await tx.wakes.get(wake_id)
+            after = edits.edit(before, changes, now, self.node.rules)
+            return await save_edit(tx, WakeEdit(before=before, after=after, changed=tuple(sorted(changes))), now)
 
         return await self.node.store.write(work)
 
@@ -266,7 +275,7 @@ class Harness:
 
     async def sql(self, script: str) -> None:
         """Change the store's tables directly, without any announcement."""
-        await self.node.store._database.run_script(script)
+        await self.node.store.database.run_script(script)
 
     async def wake(self, wake: Wake) -> Wake:
         return await self.node.wakes.get(wake.id, self.user.id)
@@ -285,6 +294,30 @@ class Harness:
 
     async def why(self, wake: Wake) -> list[Decision]:
         return await self.node.wakes.why(wake.id, self.user.id)
+
+
+def _is_used(settings: Mapping[str, Any]) -> bool:
+    """Return whether a node was opened with these settings before; its store must stay."""
+    return Path(settings["data_dir"]).exists()
+
+
+async def lay_out(settings: Mapping[str, Any]) -> None:
+    """Give a node on SQLite the directories of one that was only started: creating the tables takes 20 ms.
+
+    To be called before the node is built, which reads its key from there.
+    """
+    if "database_url" in settings or _is_used(settings):
+        return
+    is_encrypted = settings.get("store_encryption", True)
+    if is_encrypted not in _new_stores:
+        made = Path(tempfile.mkdtemp(prefix="wakeful-new-store-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))
+        atexit.register(shutil.rmtree, made, ignore_errors=True)
+        new = {"data_dir": made / "data", "config_dir": made / "config", "store_encryption": is_encrypted}
+        async with build(Settings.model_validate(new), clock=ManualClock(NOON)).opened():
+            pass
+        _new_stores[is_encrypted] = made
+    for name in ("data", "config"):
+        shutil.copytree(_new_stores[is_encrypted] / name, settings[f"{name}_dir"], dirs_exist_ok=True)
 
 
 def tool_context(workspace: Path, *toolsets: str) -> ToolContext:

@@ -37,6 +37,7 @@ ENDS = ("stream_end", "stream_stopped", "error")
 UNNUMBERED = ("session_sync", "replay_start", "replay_end", "heartbeat")
 
 Frame = dict[str, Any]
+Validators = dict[str, jsonschema_rs.Validator]
 
 
 class Provider(OpenAIServer):
@@ -171,13 +172,15 @@ class Client:
 class Server:
     """A running server, and requests to it as its owner or another user."""
 
-    def __init__(self, node: Wakeful, provider: Provider, address: str, token: str = TOKEN) -> None:
+    def __init__(
+        self, node: Wakeful, provider: Provider, address: str, token: str = TOKEN, validators: Validators | None = None
+    ) -> None:
         self.node = node
         self.provider = provider
         self.address = address
         self.token = token
         self.rest = self.client(token)
-        self._validators: dict[str, jsonschema_rs.Validator] = {}
+        self._validators = validators or {}
 
     @asynccontextmanager
     async def as_new_owner(self) -> AsyncIterator["Server"]:
@@ -190,8 +193,7 @@ class Server:
         made = await self.call("POST", "/tokens", json={"name": "t", "scope": "admin", "user_id": owner.id})
         always = self.provider.always
         self.provider.reset()
-        view = Server(self.node, self.provider, self.address, made["secret"])
-        view._validators = self._validators
+        view = Server(self.node, self.provider, self.address, made["secret"], self._validators)
         yield view
         await view.rest.aclose()
         await self.call("DELETE", f"/users/{owner.id}")  # which stops runs that still wait for an answer
@@ -274,7 +276,7 @@ class Server:
 
     async def sql(self, script: str) -> None:
         """Change the store's tables directly, without any announcement."""
-        await self.node.store._database.run_script(script)
+        await self.node.store.database.run_script(script)
 
     async def book(self, session_id: str, instructions: str = "Wake up.", **request: Any) -> Wake:
         """Book a recall as the user: by default an immediate one."""
@@ -341,7 +343,10 @@ async def running_server(
     clock: Clock | None = None,
     **more: object,
 ) -> AsyncIterator[Server]:
-    """Run a whole node on a free port, as `wakeful serve` does; with a provider of its own unless one is given."""
+    """Run a whole node on a free port, as `wakeful serve` does; with a provider of its own unless one is given.
+
+    With the model None the settings name none, as at a first start.
+    """
     async with contextlib.AsyncExitStack() as stack:
         if provider is None:
             provider = await stack.enter_async_context(Provider(always=always))
@@ -352,7 +357,10 @@ async def running_server(
             "model_base_url": provider.base_url,
             "socket_heartbeat_seconds": 1,
         }
-        node = build(Settings.model_validate(given | dict(settings) | more), clock=clock)
+        asked = given | dict(settings) | more
+        if asked["model"] is None:
+            del asked["model"]
+        node = build(Settings.model_validate(asked), clock=clock)
         _make_patient(node, patient or Patient())
         address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         serving = asyncio.create_task(serve(node.settings, lambda: node, lambda told, *_: address.set_result(told)))
@@ -371,10 +379,10 @@ async def running_server(
 
 
 def _make_patient(node: Wakeful, patient: Patient) -> None:
-    loop = node.engine.runner._executor
+    loop = node.engine.runner.executor
     assert isinstance(loop, AgentLoop)
     loop.patience = patient.loop
-    loop.models._patience = patient.wire
+    loop.models.patience = patient.wire
 
 
 def kinds(frames: Sequence[Frame]) -> list[str]:

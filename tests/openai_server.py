@@ -21,6 +21,7 @@ REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 429: "Too Many Re
 class Request:
     """A request, as the provider received it."""
 
+    method: str
     path: str
     headers: dict[str, str]  # names in lower case
     body: dict[str, Any]
@@ -63,11 +64,23 @@ Piece = dict[str, Any] | bytes | float  # a chunk, raw bytes, or seconds of sile
 
 
 class OpenAIServer:
-    """Answers each request with the next line of its script; one function instead of a script answers all of them."""
+    """Answers each request with the next line of its script; one function instead of a script answers all of them.
 
-    def __init__(self, *script: Answer, always: Answer | None = None, port: int = 0) -> None:
+    Requests about models, such as `GET /v1/models`, are not part of the script: `routes` answers them by method and
+    path, and the others get a 404.
+    """
+
+    def __init__(
+        self,
+        *script: Answer,
+        always: Answer | None = None,
+        port: int = 0,
+        routes: dict[str, Answer] | None = None,
+    ) -> None:
         self._script = list(script)
         self.always = always
+        self.routes = dict(routes or {})
+        self.lookups: list[Request] = []  # requests about models
         self._port = port
         self._connections = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -75,8 +88,16 @@ class OpenAIServer:
         self.unexpected = 0
 
     @property
+    def port(self) -> int:
+        return self._server.sockets[0].getsockname()[1]
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
+        return f"{self.origin}/v1"
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port)
@@ -107,9 +128,14 @@ class OpenAIServer:
         number = self._connections
         try:
             while (request := await _read_request(reader, number)) is not None:
-                self.requests.append(request)
                 exchange = Exchange(request, writer)
-                await self._next_answer()(exchange)
+                route = self.routes.get(f"{request.method} {request.path}")
+                if route is not None or request.method == "GET":
+                    self.lookups.append(request)
+                    await (route or refuse(404, "Not Found"))(exchange)
+                else:
+                    self.requests.append(request)
+                    await self._next_answer()(exchange)
                 if not exchange.is_kept_alive:
                     break
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
@@ -132,7 +158,8 @@ async def _read_request(reader: asyncio.StreamReader, connection: int) -> Reques
     first, *lines = head.decode("latin-1").strip().split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Request(path=first.split()[1], headers=headers, body=json.loads(body or b"{}"), connection=connection)
+    method, path, _ = first.split()
+    return Request(method=method, path=path, headers=headers, body=json.loads(body or b"{}"), connection=connection)
 
 
 def chunk(delta: dict[str, Any] | None = None, *, finish: str | None = None, **fields: Any) -> dict[str, Any]:
@@ -227,6 +254,17 @@ def reply(status: int, body: bytes, headers: dict[str, str]) -> Answer:
     return answer
 
 
+def listing(*models: dict[str, Any] | str) -> Answer:
+    """Answer with a list of models; a text stands for a model with that id."""
+    data = [{"id": each, "object": "model"} if isinstance(each, str) else each for each in models]
+    return reply(200, json.dumps({"object": "list", "data": data}).encode(), {"Content-Type": "application/json"})
+
+
+def json_of(body: Any, status: int = 200) -> Answer:
+    """Answer with JSON."""
+    return reply(status, json.dumps(body).encode(), {"Content-Type": "application/json"})
+
+
 async def hang(exchange: Exchange) -> None:
     """Read the request and never answer."""
     await asyncio.sleep(3600)
@@ -302,3 +340,8 @@ async def main() -> None:
 
 if __name__ == "__main__":
     asyncio.run(main())
+
+
+def varied(length: int) -> str:
+    """Return a long text that does not repeat itself: a model that does is cut off."""
+    return " ".join(map(str, range(length // 2)))[:length]

@@ -1,14 +1,24 @@
 """A server as `wakeful serve` starts it, and a terminal in which commands are typed."""
 
+import asyncio
 import json
 import os
+import pty
 import re
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+import termios
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import forked_process
+from live_server import Server
+
+WAKEFUL = Path(sys.executable).with_name("wakeful")
+CTRL_C, CTRL_D, ENTER = "\x03", "\x04", "\r"
+_CODES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\r")
+_SECONDS = 30.0
 
 
 class Terminal:
@@ -39,3 +49,94 @@ def a_terminal(folder: Path, **settings: str) -> Iterator[Terminal]:
         yield Terminal(plain | places | {"WAKEFUL_PORT": port[1], "COLUMNS": "80"}, folder)
     finally:
         process.close()
+
+
+class TypedCommand:
+    """A running command and everything it has shown."""
+
+    def __init__(self, arguments: tuple[str, ...], environment: Mapping[str, str], columns: int, rows: int) -> None:
+        self._leader, follower = pty.openpty()
+        termios.tcsetwinsize(follower, (rows, columns))
+        self._process = subprocess.Popen(
+            [WAKEFUL, *arguments], stdin=follower, stdout=follower, stderr=follower, env=dict(environment)
+        )
+        os.close(follower)
+        self.raw = ""
+        self._read_to = 0  # in `shown`
+        self._news = asyncio.Event()
+        asyncio.get_running_loop().add_reader(self._leader, self._read)
+
+    @property
+    def shown(self) -> str:
+        """What was shown, without codes for colours and the cursor."""
+        return _CODES.sub("", self.raw)
+
+    def type(self, keys: str) -> None:
+        os.write(self._leader, keys.encode())
+
+    def enter(self, line: str) -> None:
+        self.type(line + ENTER)
+
+    async def until(self, text: str) -> str:
+        """Wait until a text appears after the last one that was waited for, and return what came before it."""
+        try:
+            async with asyncio.timeout(_SECONDS):
+                while (found := self.shown.find(text, self._read_to)) < 0:
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            raise AssertionError(f"{text!r} did not come after:\n{self.shown[self._read_to :]}") from None
+        passed = self.shown[self._read_to : found]
+        self._read_to = found + len(text)
+        return passed
+
+    async def code(self) -> int:
+        """Wait for its end and return the exit code."""
+        return await asyncio.wait_for(asyncio.to_thread(self._process.wait), _SECONDS)
+
+    def _read(self) -> None:
+        try:
+            self.raw += os.read(self._leader, 65536).decode(errors="replace")
+        except OSError:  # the command has ended
+            asyncio.get_running_loop().remove_reader(self._leader)
+        self._news.set()
+
+    def close(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._leader)
+        self._process.kill()
+        self._process.wait()
+        os.close(self._leader)
+
+
+@asynccontextmanager
+async def typed(
+    *arguments: str, environment: Mapping[str, str], columns: int = 80, rows: int = 24
+) -> AsyncIterator[TypedCommand]:
+    """Start a command on a terminal."""
+    command = TypedCommand(arguments, environment, columns, rows)
+    try:
+        yield command
+    finally:
+        command.close()
+
+
+def environment(server: Server, folder: Path, **more: str) -> dict[str, str]:
+    """Return the environment of a command that talks to a server of the tests."""
+    plain = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_") and key != "NO_COLOR"}
+    port = server.address.rpartition(":")[2]
+    ours = {"WAKEFUL_PORT": port, "WAKEFUL_TOKEN": server.token, "WAKEFUL_CONFIG_DIR": str(folder), "TERM": "xterm"}
+    return plain | ours | more
+
+
+async def pipe(server: Server, folder: Path, *arguments: str, given: str = "") -> tuple[int | None, str, str]:
+    """Run a command with its input and output in pipes."""
+    process = await asyncio.create_subprocess_exec(
+        WAKEFUL,
+        *arguments,
+        env=environment(server, folder),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    out, errors = await asyncio.wait_for(process.communicate(given.encode()), 60)
+    return process.returncode, out.decode(), errors.decode()

@@ -93,7 +93,8 @@ class Running:
             if not line:
                 return False
             self.said += line
-        self._client = httpx.Client(base_url=found[1], headers={"Authorization": f"Bearer {TOKEN}"}, timeout=20)
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        self._client = httpx.Client(base_url=found[1], headers=headers, timeout=20, verify=False)
         return True
 
     def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:

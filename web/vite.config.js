@@ -10,5 +10,6 @@ export default defineConfig({
     target: "es2023",
     assetsInlineLimit: 0, // the page's policy takes nothing inline
     modulePreload: { polyfill: false },
+    cssCodeSplit: false, // a style sheet of a view that fails to load would not be tried again
   },
 });

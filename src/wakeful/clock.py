@@ -52,7 +52,7 @@ class SystemClock:
         self._stepped_at = -math.inf
 
     def now(self) -> datetime:
-        now = self._read_wall_clock()
+        now = self.read_wall_clock()
         self._compare(now.timestamp() - _uptime())
         return now
 
@@ -65,7 +65,7 @@ class SystemClock:
     async def measure(self) -> None:
         self.now()
 
-    def _read_wall_clock(self) -> datetime:
+    def read_wall_clock(self) -> datetime:
         return datetime.now(UTC)
 
     def _compare(self, ahead: float) -> None:
@@ -114,7 +114,7 @@ class ServerClock(SystemClock):
 
     def now(self) -> datetime:
         if self._offset is None:
-            return self._read_wall_clock()
+            return self.read_wall_clock()
         return _EPOCH + timedelta(seconds=_uptime() + self._offset)
 
 
@@ -125,7 +125,7 @@ class ManualClock:
         self._now = now
         self._stepped_by = timedelta(0)
         self._stepped_at = -math.inf
-        self._waiting: list[tuple[datetime, asyncio.Event]] = []
+        self.waiting: list[tuple[datetime, asyncio.Event]] = []
 
     def now(self) -> datetime:
         return self._now
@@ -148,7 +148,7 @@ class ManualClock:
     def set(self, now: datetime) -> None:
         """Move to an instant, also backwards, and end the waits that are due."""
         self._now = now
-        for until, nudged in self._waiting:
+        for until, nudged in self.waiting:
             if until <= now:
                 nudged.set()
 
@@ -160,11 +160,11 @@ class ManualClock:
             await asyncio.sleep(0)
             return
         entry = (until, nudged)
-        self._waiting.append(entry)
+        self.waiting.append(entry)
         try:
             await nudged.wait()
         finally:
-            self._waiting.remove(entry)
+            self.waiting.remove(entry)
 
 
 def _uptime() -> float:

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, cast, get_args
 from urllib.parse import urlsplit
 
-from platformdirs import user_config_path, user_data_path
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -26,9 +25,22 @@ from pydantic_core import ErrorDetails
 
 from wakeful import sources
 from wakeful.domain.agents.mcp_servers import McpServer, read_servers
+from wakeful.domain.errors import WakefulError
+from wakeful.domain.models.models import Model
+from wakeful.domain.models.names import check_written
+from wakeful.domain.models.settings import read_models
 from wakeful.sources import DEFAULT_HOST, DEFAULT_PORT, FILE_NAME, PREFIX, TOKEN_FILE, Given, as_variable
 
-__all__ = ["TOKEN_FILE", "ConfigError", "Settings", "describe_settings", "load_settings", "secrets_of"]
+__all__ = [
+    "TOKEN_FILE",
+    "ConfigError",
+    "SettingValue",
+    "Settings",
+    "describe_settings",
+    "load_settings",
+    "secrets_of",
+    "trace_settings",
+]
 
 MIN_TOKEN = 20  # characters, if other machines can reach the server
 
@@ -78,6 +90,15 @@ def _check_web_address(url: str | None) -> str | None:
     return url
 
 
+def _check_model(model: str) -> str:
+    if ":" in model:  # other names may be in the file or in the store
+        try:
+            check_written(model, ())
+        except WakefulError as error:
+            raise ValueError(error.message) from None
+    return model
+
+
 def _check_postgres(url: SecretStr | None) -> SecretStr | None:
     if url is not None and not url.get_secret_value().startswith(("postgresql://", "postgres://")):
         raise ValueError("not a PostgreSQL address")
@@ -117,11 +138,11 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=True)
 
     data_dir: Annotated[Directory, Says(default="`~/.local/share/wakeful` on Linux")] = Field(
-        default_factory=lambda: user_data_path("wakeful", appauthor=False),
+        default_factory=sources.default_data_dir,
         description="Directory of the embedded store, the agents' databases and their workspaces.",
     )
     config_dir: Annotated[Directory, Says(default="`~/.config/wakeful` on Linux")] = Field(
-        default_factory=lambda: user_config_path("wakeful", appauthor=False),
+        default_factory=lambda: sources.find_config_dir({}),
         description=f"Directory of `{FILE_NAME}` and the device key. Environment only.",
     )
     database_url: Annotated[
@@ -154,9 +175,11 @@ class Settings(BaseModel):
         description="The owner's bearer token; at least 20 characters if other machines can reach the server.",
     )
 
-    model: Annotated[str, Says(accepts="`demo`, or a provider string such as `anthropic:NAME`")] = Field(
-        "demo", pattern=WORD, description="The model of agents without one of their own."
-    )
+    model: Annotated[
+        str,
+        AfterValidator(_check_model),
+        Says(accepts="`demo`, the name of a model, or a provider string such as `anthropic:NAME`"),
+    ] = Field("demo", pattern=WORD, description="The model of agents without one of their own.")
     model_base_url: Annotated[
         str | None,
         AfterValidator(_check_web_address),
@@ -168,8 +191,32 @@ class Settings(BaseModel):
         Says(accepts="printable ASCII text without spaces", default="none"),
     ] = Field(None, description="The key for the model's provider.")
 
+    models: Annotated[
+        dict[str, Model],
+        Says(accepts="tables [models.NAME] in the file, see [Models](../models.md)", default="none"),
+    ] = Field(default_factory=dict, description="Models by name, besides those that an owner adds.")
+    local_model_ports: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=65535)], ...],
+        BeforeValidator(_split_commas),
+        Says(accepts="a list of ports; in the environment separated by commas"),
+    ] = Field(
+        (11434, 1234, 8000, 8080),
+        description="Ports of this machine where an owner who adds a model is offered local ones.",
+    )
     context_window: Whole = _number(
         128_000, 1_000, 100_000_000, "Context window, in tokens, of models whose window is unknown."
+    )
+    small_window: Whole = _number(
+        32_768,
+        0,
+        100_000_000,
+        "Up to this context window, in tokens, a model is shown only some of its tools, and gets the others with "
+        "`more_tools`; 0: never. See [models](../models.md#small-context-windows).",
+    )
+    promise_reminders: bool = Field(
+        True,
+        description="Remind an agent once that promises later work without booking it; see "
+        "[promises](../models.md#promises).",
     )
     subagent_depth: Whole = _number(
         2, 1, 5, "How deep subagents can be nested; with 1, a subagent has none of its own."
@@ -322,7 +369,7 @@ def _is_loopback(host: str) -> bool:
 
 
 SECRETS = frozenset(name for name, field in Settings.model_fields.items() if SecretStr in get_args(field.annotation))
-_HIDDEN = SECRETS | {"mcp"}  # never shown in a message
+_HIDDEN = SECRETS | {"mcp", "models"}  # never shown in a message
 # Not from the environment: setting a variable of the server can take fewer rights than writing its settings file.
 _FILE_ONLY = frozenset({"shell_network", "shell_read", "shell_unconfined"})
 
@@ -331,7 +378,8 @@ def secrets_of(settings: Settings) -> list[str]:
     """Return every secret in the settings, to keep them out of logs."""
     kept: list[SecretStr | None] = [getattr(settings, name) for name in sorted(SECRETS)]
     headers = [value for server in settings.mcp.values() for value in server.headers.values()]
-    return [secret.get_secret_value() for secret in kept if secret is not None] + headers
+    keys = [model.key for model in settings.models.values() if model.key is not None]
+    return [secret.get_secret_value() for secret in kept if secret is not None] + headers + keys
 
 
 def load_settings(environ: Mapping[str, str] | None = None, **options: object) -> Settings:
@@ -342,12 +390,7 @@ def load_settings(environ: Mapping[str, str] | None = None, **options: object) -
     environ = os.environ if environ is None else environ
     options = {name: value for name, value in options.items() if value is not None}
     problems: list[str] = []
-    config_dir = sources.find_config_dir(environ, options.get("config_dir"))
-    given = (
-        sources.from_file(config_dir, _read_file(config_dir, environ, problems))
-        | _sort(_read_environment(environ, problems), "the environment", as_variable, problems)
-        | _sort(options, "the command line", str, problems)
-    )
+    given = _collect(environ, options, problems)
     values = {name: sources.open_if_file(entry, problems) for name, entry in given.items()}
     try:
         settings = Settings.model_validate({name: value for name, value in values.items() if value is not None})
@@ -357,6 +400,50 @@ def load_settings(environ: Mapping[str, str] | None = None, **options: object) -
     if problems:
         raise ConfigError(problems)
     return settings
+
+
+def _collect(environ: Mapping[str, str], options: Mapping[str, object], problems: list[str]) -> dict[str, Given]:
+    config_dir = sources.find_config_dir(environ, options.get("config_dir"))
+    return (
+        sources.from_file(config_dir, _read_file(config_dir, environ, problems))
+        | _sort(_read_environment(environ, problems), "the environment", as_variable, problems)
+        | _sort(options, "the command line", str, problems)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingValue:
+    """A setting in use, without its value if that is secret, and where it was found."""
+
+    name: str
+    value: object
+    source: str
+
+
+def trace_settings(settings: Settings, environ: Mapping[str, str] | None = None) -> list[SettingValue]:
+    """Return each setting with the place it comes from: the file, an environment variable, or its default."""
+    given = _collect(os.environ if environ is None else environ, {}, [])
+
+    def source_of(name: str) -> str:
+        entry = given.get(name)
+        if entry is None:
+            return "default"
+        return f"{entry.place}, {entry.key}" if entry.is_file or entry.place == "the environment" else entry.place
+
+    return [
+        SettingValue(name=name, value=_shown(name, getattr(settings, name)), source=source_of(name))
+        for name in Settings.model_fields
+    ]
+
+
+def _shown(name: str, value: Any) -> object:
+    if name in SECRETS:
+        return None if value is None else "(hidden)"
+    if name == "mcp":
+        return list(value)  # the names; an entry may have secrets in it
+    if isinstance(value, tuple):
+        return [str(each) for each in cast("tuple[object, ...]", value)]
+    return str(value) if isinstance(value, Path) else value
 
 
 def _read_file(config_dir: Path, environ: Mapping[str, str], problems: list[str]) -> dict[str, Given]:
@@ -370,6 +457,9 @@ def _read_file(config_dir: Path, environ: Mapping[str, str], problems: list[str]
             name: replace(server, read=_expand(server.read), write=_expand(server.write))
             for name, server in servers.items()
         }
+        problems += [f"{problem} ({path})" for problem in wrong]
+    if "models" in written:
+        written["models"], wrong = read_models(written["models"], _secret_from(config_dir, environ))
         problems += [f"{problem} ({path})" for problem in wrong]
     return _sort(written, str(path), str, problems)
 
@@ -426,6 +516,8 @@ def _explain(detail: ErrorDetails, given: Mapping[str, Given]) -> str:
     name = str(detail["loc"][0])
     entry = given[name]
     shown = "" if name in _HIDDEN else f" = {entry.value!r}"
+    if name == "model" and detail["type"] == "value_error":  # it names the nearest
+        return f"{entry.key}{shown} ({entry.place}) is refused: {detail['msg'].removeprefix('Value error, ')}"
     return f"{entry.key}{shown} ({entry.place}) is refused: {name} takes {_accepts(Settings.model_fields[name])}."
 
 
@@ -452,7 +544,7 @@ def describe_settings() -> list[SettingNote]:
             default=_default(field),
             description=field.description or "",
             is_secret=name in SECRETS,
-            is_file_only=name in _FILE_ONLY | {"mcp"},
+            is_file_only=name in _FILE_ONLY | {"mcp", "models"},
         )
         for name, field in Settings.model_fields.items()
     ]

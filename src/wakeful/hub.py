@@ -43,14 +43,14 @@ def numbered(text: str, seq: int) -> Sent:
 class Subscription:
     """One subscriber's queue: the next frames to send, or the mark that they must be read from the store."""
 
-    __slots__ = ("_bytes", "_frames", "is_behind", "is_over", "wake")
+    __slots__ = ("bytes", "frames", "is_behind", "is_over", "wake")
 
     def __init__(self) -> None:
         self.wake = asyncio.Event()
         self.is_behind = False  # frames must be read from the store
         self.is_over = False  # the topic has ended
-        self._frames: deque[Sent] = deque()
-        self._bytes = 0
+        self.frames: deque[Sent] = deque()
+        self.bytes = 0
 
     def put(self, frames: Sequence[Sent]) -> None:
         """Queue frames, or drop the queue if it is full: the subscriber then reads them from the store."""
@@ -58,21 +58,21 @@ class Subscription:
         if self.is_behind:
             return
         for frame in frames:
-            self._frames.append(frame)
-            self._bytes += len(frame.wire)
-        if len(self._frames) > MAX_FRAMES or self._bytes > MAX_BYTES:
+            self.frames.append(frame)
+            self.bytes += len(frame.wire)
+        if len(self.frames) > MAX_FRAMES or self.bytes > MAX_BYTES:
             self.fall_behind()
 
     def fall_behind(self) -> None:
-        self._frames.clear()
-        self._bytes = 0
+        self.frames.clear()
+        self.bytes = 0
         self.is_behind = True
         self.wake.set()
 
     def take(self) -> list[Sent]:
         """Return the frames that were queued since the last call."""
-        taken, self._bytes = list(self._frames), 0
-        self._frames.clear()
+        taken, self.bytes = list(self.frames), 0
+        self.frames.clear()
         self.wake.clear()
         return taken
 
@@ -82,6 +82,9 @@ class Hub:
 
     def __init__(self) -> None:
         self._topics: dict[str, set[Subscription]] = {}
+
+    def subscriptions(self, topic: str) -> list[Subscription]:
+        return list(self._topics.get(topic, ()))
 
     def count_listeners(self, topic: str) -> int:
         return len(self._topics.get(topic, ()))

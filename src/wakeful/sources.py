@@ -9,10 +9,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from platformdirs import user_config_path
+from platformdirs import user_config_path, user_data_path
 
 PREFIX = "WAKEFUL_"
 TEST_PREFIX = "WAKEFUL_TEST_"  # only read by the tests
+CLIENT_VARIABLES = frozenset({"WAKEFUL_URL", "WAKEFUL_CONTEXT"})  # of commands, not settings of a server
 FILE_NAME = "wakeful.toml"
 TOKEN_FILE = "token"  # in the config directory; created at first start
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8420
@@ -44,6 +45,10 @@ def find_config_dir(environ: Mapping[str, str], option: object = None) -> Path:
     return Path(str(named)).expanduser().absolute() if named else user_config_path("wakeful", appauthor=False)
 
 
+def default_data_dir() -> Path:
+    return user_data_path("wakeful", appauthor=False)
+
+
 def read_file(path: Path, problems: list[str]) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -61,7 +66,7 @@ def read_variables(environ: Mapping[str, str]) -> dict[str, object]:
     return {
         key: value
         for key, value in environ.items()
-        if key.startswith(PREFIX) and not key.startswith(TEST_PREFIX) and value.strip()
+        if key.startswith(PREFIX) and not key.startswith(TEST_PREFIX) and key not in CLIENT_VARIABLES and value.strip()
     }
 
 

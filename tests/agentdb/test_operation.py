@@ -42,5 +42,5 @@ def test_apsw_prepares_a_statement_without_values_for_its_parameters():
     cursor = connection.cursor()
     cursor.exec_trace = lambda cursor, sql, _: bool(seen.append(cursor.bindings_names))
     with pytest.raises(apsw.ExecTraceAbort):
-        cursor.execute("SELECT ?, :name", apsw._null_bindings)
+        cursor.execute("SELECT ?, :name", apsw._null_bindings)  # noqa: SLF001
     assert seen == [(None, "name")]

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from playwright.async_api import Browser, BrowserContext, Page, StorageState, as
 
 from browser.visits import PATIENCE, NoChromium, find_chromium, log_in, visit
 from forked_process import Forked
-from wakeful.server.login import STORAGE_KEY
+from wakeful.server.login_page import STORAGE_KEY
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "a-token-for-all-tests"
@@ -41,7 +40,7 @@ class Served:
     async def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         """Send a request as the owner, without a browser."""
         headers = {"Authorization": f"Bearer {TOKEN}"}
-        async with httpx.AsyncClient(base_url=self.address, headers=headers, timeout=30) as client:
+        async with httpx.AsyncClient(base_url=self.address, headers=headers, timeout=30, verify=False) as client:
             answer = await client.request(method, path, json=body)
         assert answer.is_success, answer.text
         return answer.json()
@@ -64,8 +63,7 @@ def served(built_page: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     plain = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")}
     ours = {"WAKEFUL_DATA_DIR": f"{folder}/data", "WAKEFUL_CONFIG_DIR": f"{folder}/config", "WAKEFUL_TOKEN": TOKEN}
     process = Forked(("serve", "--port", "0"), plain | ours, folder / "log")
-    said = process.stdout.readline() + process.stdout.readline()
-    addresses = re.findall(r"http://\S+", said)
+    addresses = process.read_addresses()
     assert len(addresses) == 2, (folder / "log").read_text()
     yield Served(*addresses)
     process.send_signal(signal.SIGTERM)

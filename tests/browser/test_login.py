@@ -4,10 +4,12 @@ import pytest
 from playwright.async_api import expect
 
 from browser.attempts import FETCH, SOCKET
+from browser.conftest import TOKEN
+from browser.visits import watch
 from live_server import running_server as serve_here
-from old_data import copy_old_data
-from tls_proxy import tls_proxy
-from wakeful.server.login import STORAGE_KEY
+from network.tls_proxy import tls_proxy
+from upgrade.old_data import copy_old_data
+from wakeful.server.login_page import STORAGE_KEY
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -82,11 +84,32 @@ async def test_without_its_secret_the_page_says_why_and_how_to_log_in_and_notice
     await page.evaluate("localStorage.clear()")
     await page.reload()
     await expect(page.locator("main")).to_contain_text("not the secret that this page keeps beside it")
-    await expect(page.locator("main code").first).to_contain_text(f"curl -X POST {served.address}/login-links")
+    await expect(page.locator("main")).to_contain_text("Run wakeful login on the machine that runs the server")
     second = await page.context.new_page()
     await second.goto(await served.new_login_link())
     await second.get_by_role("textbox", name="Message").wait_for()
     await page.get_by_role("textbox", name="Message").wait_for()  # it loaded itself again
+
+
+@pytest.mark.parametrize("path", ["/ui/agenda", "/login", "/login?code=used-before"])
+async def test_a_token_logs_in_on_every_login_page(browser, served, path):
+    """The page of the product, the bare login page, and a link that no longer works."""
+    context = await browser.new_context()
+    page = await context.new_page()
+    complaints = watch(page)
+    await page.goto(served.address + path)
+    await expect(page.get_by_role("main")).to_contain_text("wakeful login")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Log in to Wakeful")
+    await page.get_by_label("Token").fill("not the token")
+    await page.get_by_role("button", name="Log in", exact=True).click()
+    await expect(page.get_by_role("alert")).to_contain_text("The token is not known here")
+    await page.get_by_label("Token").fill(TOKEN)
+    await page.get_by_role("button", name="Log in", exact=True).click()
+    await page.get_by_role("link", name="New session").wait_for()
+    assert [cookie["httpOnly"] for cookie in await context.cookies()] == [True]
+    assert TOKEN not in await page.evaluate("JSON.stringify(localStorage)")
+    assert complaints == []
+    await context.close()
 
 
 async def test_a_browser_that_was_logged_in_with_0_1_is_told_of_the_upgrade(context, tmp_path, built_page):
@@ -96,7 +119,7 @@ async def test_a_browser_that_was_logged_in_with_0_1_is_told_of_the_upgrade(cont
         page = await context.new_page()
         await page.goto(f"{server.address}/ui/agenda")
         await expect(page.locator("main")).to_contain_text("Wakeful was upgraded")
-        await expect(page.locator("main")).to_contain_text("Log in once more with a new link")
+        await expect(page.locator("main")).to_contain_text("Log in once more.")
         link = (await server.call("POST", "/login-links", json={}, token=old.facts["token"]))["path"]
         await page.goto(server.address + link)
         await page.get_by_role("textbox", name="Message").wait_for()
@@ -141,7 +164,7 @@ async def test_a_link_that_was_used_leaves_an_earlier_login_as_it_is(page, serve
     await page.get_by_role("textbox", name="Message").wait_for()
     await page.goto(link)
     await expect(page.get_by_role("alert")).to_contain_text("used before")
-    await expect(page.get_by_role("alert")).to_contain_text("prints one each time it starts")
+    await expect(page.get_by_role("main")).to_contain_text("Run wakeful login on the machine that runs the server")
     await page.goto(served.address)
     await page.get_by_role("textbox", name="Message").wait_for()
 

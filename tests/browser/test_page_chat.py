@@ -301,7 +301,7 @@ async def test_during_a_woken_run_a_message_is_kept_and_sent_at_its_end(server, 
         await server.book(session, "Look into a.txt with read_file.", comment="The usual look")
         woken = page.locator(".asked.is-woken")
         await expect(woken).to_contain_text("Look into a.txt")
-        await expect(woken.locator(".badge.clock")).to_have_text("Recall")
+        await expect(woken.locator(".badge.clock")).to_have_text("Scheduled run")
         await expect(woken).to_contain_text("The usual look")
         tap.say("Looking")
         await expect(page.locator(".answer")).to_have_text("Looking")

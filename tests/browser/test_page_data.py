@@ -134,7 +134,7 @@ async def test_each_run_shows_its_own_changes_and_an_undo_tells_which_rows_it_le
         await expect(page).to_have_url(re.compile(r"\?run="))
 
         await page.get_by_role("list", name="Runs").get_by_role("button").last.click()
-        await page.get_by_role("link", name="Output").click()
+        await page.get_by_role("link", name="All steps").click()
         await expect(page).to_have_url(re.compile(f"/ui/runs/{first}$"))
         await expect(changed).to_contain_text("the shop closes at six")
         await expect(changed).not_to_contain_text("seven")  # that was not this run
@@ -354,7 +354,7 @@ async def test_a_person_writes_a_view_with_a_parameter_tries_pins_and_deletes_it
         await expect(page.locator("figure.code")).to_contain_text("WHERE cost >= :least")
         await expect(page.get_by_label("least")).to_have_attribute("placeholder", "4")
         await page.get_by_label("least").fill("3")
-        await page.get_by_role("button", name="Run").click()
+        await page.get_by_role("button", name="Run", exact=True).click()
         await expect(rows_of(page)).to_have_count(3)
         _, text = await download(page, page.get_by_role("button", name="CSV"))
         assert len(text.splitlines()) == 4
@@ -420,7 +420,7 @@ async def test_the_tabs_come_and_go_with_the_toolset_and_snap_back_to_configure(
         await expect(tabs).to_have_text(["Configure", "Home", "Schema", "Data", "Views", "Activity"])
         await server.call("PATCH", f"/agents/{keeper.id}", json={"toolsets": ["files"]})
         await expect(page).to_have_url(re.compile("/configure$"))
-        await expect(tabs).to_have_text(["Configure"])
+        await expect(tabs).to_have_text(["Configure", "Activity"])
         await server.call("PATCH", f"/agents/{keeper.id}", json={"toolsets": ["files", "database"]})
         await expect(tabs).to_have_count(6)
         await tabs.filter(has_text="Data").click()
@@ -434,7 +434,7 @@ async def test_a_write_in_progress_shows_and_its_row_appears(server, keeper, com
         badge = page.locator(".writing-badge")
         await expect(badge).to_be_empty()
         # The file is locked, so the write has to wait.
-        async with server.node.services.data.files._lock(keeper.id):
+        async with server.node.services.data.files.lock(keeper.id):
             asked = {"rows": [{"title": "late"}]}
             writing = asyncio.create_task(keeper.call("POST", "/tables/tasks/rows", json=asked))
             await expect(badge).to_have_text("writing")

@@ -58,9 +58,9 @@ async def test_a_newcomer_with_nothing_but_the_link_sees_the_whole_loop(served, 
     await expect(page.get_by_label("Nothing scheduled")).to_be_visible()
 
     await page.get_by_role("link", name="Agenda").click()
-    await page.locator(".agenda-entry.is-good", has_text="Recall").click()
-    await expect(page.locator(".facts")).to_contain_text("Recall, scheduled by the agent")
+    await page.locator(".agenda-entry.is-good", has_text="Demo: check notes.txt").click()
+    await expect(page.locator(".run-origin")).to_contain_text("scheduled by the agent")
     await page.get_by_role("link", name="Settings").click()
-    await expect(page.get_by_text("This is the built-in demo model.")).to_be_visible()
+    await expect(page.get_by_role("region", name="Models")).to_contain_text("demo default built in")
     assert complaints == []
     await context.close()

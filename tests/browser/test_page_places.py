@@ -62,7 +62,7 @@ async def test_a_person_books_skips_changes_and_cancels_a_recall(server, agent, 
         banner = page.get_by_label("Scheduled run", exact=True)
         await expect(banner).to_contain_text(re.compile("in (1 h 59 min|2 h)"))
         await expect(banner).to_contain_text("recurring · by you")
-        clock = page.get_by_role("link", name="Booked by hand").get_by_label("recall scheduled")
+        clock = page.get_by_role("link", name="Booked by hand").get_by_label("run scheduled")
         await expect(clock).to_be_visible()
 
         before = await recall_of(server, session)
@@ -80,7 +80,7 @@ async def test_a_person_books_skips_changes_and_cancels_a_recall(server, agent, 
         rules = dialog.get_by_label("Repeat").get_by_role("option")
         await expect(rules).to_have_text(["Every…", "Cron rule"])  # it cannot become one that fires once
         await dialog.get_by_label("When").fill("nonsense")
-        await expect(dialog.locator(".next-times")).to_contain_text("nonsense")  # refused, with the accepted forms
+        await expect(dialog.get_by_role("alert")).to_contain_text("nonsense")  # refused, with forms to try
         await dialog.get_by_label("When").fill("in 30 minutes")
         await expect(dialog.locator(".next-times li").first).to_contain_text(re.compile("in (29|30) min"))
         await dialog.get_by_role("button", name="Save").click()
@@ -177,9 +177,9 @@ async def test_a_pause_is_shown_wherever_its_runs_are(server, agent, come):
         await card.click()
         await expect(page.get_by_label("Paused", exact=True)).to_contain_text("1 run on hold")
         await go(page, "/ui/agenda")
-        await expect(page.get_by_text(f"{name} is paused until you resume.")).to_be_visible()
+        await expect(page.get_by_role("region", name=f"{name} is paused")).to_contain_text("until you resume")
         await server.call("PUT", "/pause", json={"preset": "indefinitely"})
-        await expect(page.get_by_text("Everything is paused until you resume. Scheduled runs")).to_be_visible()
+        await expect(page.get_by_role("region", name="Everything is paused")).to_contain_text("until you resume")
     await server.call("DELETE", f"/sessions/{session}")
 
 
@@ -208,7 +208,7 @@ async def test_the_next_run_is_booked_changed_and_cancelled_on_the_agents_page(s
         await dialog.get_by_label("What the agent should do").fill(BRIEF)
         await dialog.get_by_label("When").fill("in 5 days")
         await expect(dialog.locator(".next-times li")).to_contain_text("in 1 d")  # the agent's horizon, as it is booked
-        await expect(dialog.locator(".next-times li")).to_contain_text("moved: too far ahead")
+        await expect(dialog.locator(".next-times")).to_contain_text("Reactive looks at most 24 h ahead")
         await dialog.get_by_label("When").fill("in 3 hours")
         await expect(dialog.locator(".next-times li")).to_contain_text(re.compile("in (2 h 59 min|3 h)"))
         await dialog.get_by_role("button", name="Schedule", exact=True).click()
@@ -240,9 +240,9 @@ async def test_sessions_are_searched_filtered_and_show_what_happens_in_them(serv
         await page.get_by_role("searchbox", name="Search sessions").fill("garden")
         await expect(listed.get_by_role("link")).to_have_text(["Quiet garden"])
         await page.get_by_role("searchbox", name="Search sessions").fill("")
-        await page.get_by_role("button", name="Only sessions with a recall").click()
+        await page.get_by_role("button", name="Only sessions with a scheduled run").click()
         await expect(listed.get_by_role("link")).to_have_text(["Waiting room"])
-        await page.get_by_role("button", name="Only sessions with a recall").click()
+        await page.get_by_role("button", name="Only sessions with a scheduled run").click()
         row = listed.get_by_role("link", name="Quiet garden")
         await server.call("POST", f"/sessions/{quiet}/messages", json={"content": "stream 3 0.4"})
         await expect(row.get_by_label("running")).to_be_visible()
@@ -274,6 +274,34 @@ async def test_sessions_of_long_ago_are_listed_further_down_and_found_at_once(se
         await page.get_by_role("button", name="Show more").click()
         await expect(page.get_by_role("button", name="Show more")).to_have_count(0)
         await expect(links.filter(has_text="Old")).to_have_count(120)
+
+
+async def test_sessions_of_scheduled_runs_have_names_and_do_not_bury_conversations(server, agent, come):
+    await server.session("A conversation")
+    [user] = [each for each in (await server.call("GET", "/users"))["users"] if each["role"] == "owner"]
+    now = server.node.clock.now()
+    whose = {"agent_id": agent, "user_id": user["id"], "created_at": now, "updated_at": now}
+    sessions = [Session(id=new_id(now), title="A look", origin_wake_id="it", **whose) for _ in range(42)]
+    await server.node.store.write(lambda tx: tx.sessions.add(sessions))
+    async with come("/ui/inbox") as page:
+        listed = page.get_by_role("list", name="Sessions").get_by_role("link")
+        await expect(listed.filter(has_text="A conversation")).to_be_visible()
+        await expect(listed.filter(has_text="A look")).to_have_count(0)
+        group = page.get_by_role("button", name="Scheduled runs")
+        await expect(group).to_contain_text("42")
+        await group.click()
+        inside = page.get_by_role("list", name="Scheduled runs").get_by_role("link")
+        await expect(inside).to_have_count(42)
+        await expect(inside.first).to_contain_text(re.compile(r"A look\s*today \d"))
+        title = await inside.first.locator(".session-title").bounding_box()
+        time = await inside.first.locator("time").bounding_box()
+        assert title["y"] + title["height"] <= time["y"] + 1  # below it, so that the whole width is the title's
+        await page.reload()
+        await expect(inside).to_have_count(42)  # it stays open
+        await page.get_by_role("searchbox", name="Search sessions").fill("a look")
+        await expect(listed).to_have_count(42)
+    for session in sessions:
+        await server.call("DELETE", f"/sessions/{session.id}")
 
 
 async def test_times_are_the_viewers_and_the_agents_when_hovered(server, agent, come):
@@ -387,13 +415,29 @@ async def test_activity_the_run_page_and_the_agenda_tell_what_a_wake_did(server,
     at = server.node.clock.now() + timedelta(minutes=1)
     await server.book(session, BRIEF, call_type="once", at=at, comment="Try again")
     async with come(f"/ui/agents/{agent}/activity") as page:
-        await page.get_by_role("list", name="Runs").get_by_role("button", name="Recall").first.click()
-        await expect(page.locator(".facts")).to_contain_text("Recall, scheduled by you")
-        await page.get_by_role("link", name="Output").click()
+        row = page.get_by_role("list", name="Runs").get_by_role("button", name='call write_file {"path": "t.txt"')
+        await expect(row.first).to_contain_text("Scheduled run")
+        await row.first.click()
+        await expect(page.get_by_role("region", name="Result")).to_contain_text("The tool said")
+        await expect(page.locator(".run-origin")).to_contain_text("scheduled by you")
+        await page.get_by_role("link", name="All steps").click()
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("call write_file")
+        await expect(page.get_by_role("region", name="What it was asked")).to_contain_text('"content": "x"')
         await expect(page.get_by_label("Tool write_file")).to_contain_text("t.txt")
         await expect(page.locator(".answer")).to_contain_text("The tool said")
         await expect(page.locator(".facts")).to_contain_text("1 tool call")
-        await page.get_by_text("Why it ran when it did").click()
+        sections = await page.locator(".run-summary h2").all_text_contents()
+        assert sections == ["What it was asked", "Result", "Figures", "How it came about", "What it changed"]
+        story = page.get_by_role("region", name="How it came about").get_by_role("listitem")
+        wake_id = (await server.runs_of(session))[0]["wake_id"]
+        told = [each["text"] for each in (await server.call("GET", f"/wakes/{wake_id}/why"))["decisions"]]
+        await expect(story).to_have_count(len(told))
+        await expect(story.first).to_contain_text("You scheduled it for ")
+        await expect(story.last).to_contain_text(told[-1])
+        await expect(page.locator(".run-origin").get_by_role("link")).to_have_attribute(
+            "href", f"/ui/agents/{agent}/activity"
+        )
+        await expect(page.get_by_role("link", name="Open the session")).to_be_visible()
         await page.get_by_role("button", name="Run again").click()
         await expect(page.get_by_text("Running again")).to_be_visible()
         await page.get_by_role("link", name="Agenda").click()
@@ -434,7 +478,7 @@ async def test_the_inbox_counts_what_is_unread_and_leads_to_what_is_meant(server
 async def test_settings_tell_what_runs_and_make_and_revoke_tokens(server, agent, come):
     async with come("/ui/settings") as page:
         await expect(page.locator(".facts").first).to_contain_text("running")
-        await expect(page.get_by_text("openai-chat:test", exact=True)).to_be_visible()
+        await expect(page.get_by_role("region", name="Models")).to_contain_text("The default is openai-chat:test.")
         await page.get_by_label("Name of the program").fill("My script")
         await page.get_by_label("Scope").select_option("read")
         await page.get_by_role("button", name="Create token").click()
@@ -471,7 +515,7 @@ async def test_a_login_of_long_ago_makes_neither_tokens_nor_links_and_is_told_ho
         await page.get_by_role("button", name="Create token").click()
         tokens = page.get_by_role("region", name="Tokens")
         await expect(tokens.get_by_role("alert")).to_contain_text("logged in more than 10 minutes ago")
-        await expect(tokens.get_by_role("alert")).to_contain_text(f"curl -X POST {server.address}/login-links")
+        await expect(tokens.get_by_role("alert")).to_contain_text("wakeful login")
         await page.get_by_role("button", name="Login link").first.click()
         people = page.get_by_role("region", name="People")
         await expect(people.get_by_role("alert")).to_contain_text("Log in again, then come back here.")

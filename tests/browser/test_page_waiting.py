@@ -3,15 +3,13 @@
 The pictures go to WAKEFUL_TEST_SHOTS if it is set, for people to look at.
 """
 
-import os
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.visits import send
+from browser.visits import send, shoot
 from harness import NOON
 from live_server import Patient, Tap, running_server
 from openai_server import refuse, say
@@ -34,11 +32,6 @@ async def server(own_files, clock):
     patient = Patient(first=60, retries=3)
     async with running_server(own_files, patient=patient, clock=clock, lease_seconds=3600, mcp=mcp) as server:
         yield server
-
-
-async def shoot(page, name):
-    if folder := os.environ.get("WAKEFUL_TEST_SHOTS"):
-        await page.screenshot(path=Path(folder) / f"{name}.png")
 
 
 async def asked(page):

@@ -1,5 +1,6 @@
 """Visits of a logged-in browser to the page, which fail if the page logs an error or violates its policy."""
 
+import os
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,10 +14,18 @@ from playwright.async_api import Browser, Page, StorageState, StorageStateCookie
 from live_server import Server
 from wakeful.domain.types import Notice
 from wakeful.server.gate import COOKIE
-from wakeful.server.login import STORAGE_KEY
+from wakeful.server.login_page import STORAGE_KEY
 
 PATIENCE = 20_000  # milliseconds
 CHROMIUM = Path(__file__).parents[2] / "scripts" / "chromium.sh"
+
+AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
+CHECK = """async how => {
+  const found = await axe.run(document, {resultTypes: ['violations'], ...how});
+  return found.violations
+    .filter(each => each.impact !== 'minor')
+    .map(({id, nodes}) => `${id}: ${nodes.map(node => node.html.slice(0, 160) + node.failureSummary).join(' | ')}`);
+}"""
 
 # Messages of the browser itself when a test makes a request fail on purpose.
 EXPECTED = ("Failed to load resource", "WebSocket connection to")
@@ -36,7 +45,8 @@ def find_chromium() -> str:
 
 async def log_in(address: str, token: str) -> StorageState:
     """Log in once and return the cookie and the secret; to log in in every test would take half of their time."""
-    async with httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx.AsyncClient(base_url=address, headers=headers, timeout=30, verify=False) as client:
         link = (await client.post("/login-links", json={})).json()["path"]
         code = {"code": link.partition("=")[2]}
         told = (await client.post("/login", data=code, headers={"Origin": address})).json()
@@ -102,6 +112,35 @@ async def add_notice(server: Server, agent_id: str, title: str, **about: Any) ->
         **about,
     )
     await server.node.store.write(lambda tx: tx.notices.add(notice))
+
+
+async def load_axe(page: Page) -> None:
+    """Load axe into the page, until it is loaded again."""
+    await page.evaluate(AXE.read_text(encoding="utf-8") + "; undefined")
+
+
+async def check_with_axe(page: Page, rules: dict[str, Any] | None = None) -> list[str]:
+    """Return what axe finds on the page as it is now, minor things left out."""
+    return await page.evaluate(CHECK, rules or {})
+
+
+async def shoot(page: Page, name: str) -> None:
+    """Take pictures into WAKEFUL_TEST_SHOTS, if it is set, for people to look at: desktop, dark and phone."""
+    folder = os.environ.get("WAKEFUL_TEST_SHOTS")
+    if folder is None:
+        return
+    before = page.viewport_size
+    for look, scheme, width, height in (
+        ("desktop", "light", 1440, 900),
+        ("dark", "dark", 1440, 900),
+        ("phone", "light", 390, 844),
+    ):
+        await page.emulate_media(color_scheme=scheme)
+        await page.set_viewport_size({"width": width, "height": height})
+        await page.screenshot(path=Path(folder, f"{name}-{look}.png"), animations="disabled")
+    await page.emulate_media(color_scheme="null")
+    if before is not None:
+        await page.set_viewport_size(before)
 
 
 async def send(page: Page, text: str) -> None:

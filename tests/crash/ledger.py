@@ -61,7 +61,7 @@ class Judge:
     async def _read_files(self) -> Counter[str]:
         """Have each agent read its file, and return how often each line is there."""
         lines = Counter[str]()
-        talk = Conversation(self._node, self._node._folder)
+        talk = Conversation(self._node, self._node.folder)
         for number, agent in enumerate(self._visitors.agents):
             token = f"T90000{number}"
             asked = {"title": "The end", "agent_id": agent}
@@ -177,7 +177,8 @@ class Judge:
         for run in self.runs_of_wake.get(wake["id"], []):
             self._expect(codes.count(run["status"]) == 1, f"{what}: its run ended {run['status']}")
         if not self.runs_of_wake.get(wake["id"]):
-            self._expect(f"wake_{wake['status']}" in codes, f"{what}: it does not say why it has no run")
+            said = {wake["status"], f"wake_{wake['status']}"} & set(codes)
+            self._expect(bool(said), f"{what}: it does not say why it has no run")
 
     # ── Matching runs and tasks ─────────────────────────────────────────────────────────────────────────────────────
 

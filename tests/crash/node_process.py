@@ -46,8 +46,8 @@ class SetClock(SystemClock):
         super().__init__()
         self._file = file
 
-    def _read_wall_clock(self) -> datetime:
-        return super()._read_wall_clock() + timedelta(seconds=set_by(self._file))
+    def read_wall_clock(self) -> datetime:
+        return super().read_wall_clock() + timedelta(seconds=set_by(self._file))
 
 
 def set_by(file: Path) -> float:
@@ -125,7 +125,7 @@ async def _work(settings: dict[str, Any], journal: Path, script: Script) -> None
     clock = clock_of(checked, script.clock, lambda: node)
     node = building.build(checked, executor=StepByStep(lines, script), clock=clock)
     async with node.running():
-        lines.write("up", owner=node.engine.runner._claims._owner)
+        lines.write("up", owner=node.engine.runner.claims.owner)
         await stopping.wait()
     lines.write("down")
 
@@ -147,8 +147,8 @@ def _freeze_after(statement: str, lines: Journal) -> None:
 
         return run_and_stop
 
-    postgres._Statements.fetch = stopping(postgres._Statements.fetch)  # type: ignore[method-assign]
-    postgres._Statements._fetch_rows = stopping(postgres._Statements._fetch_rows)  # type: ignore[method-assign]
+    postgres.PostgresStatements.fetch = stopping(postgres.PostgresStatements.fetch)  # type: ignore[method-assign]
+    postgres.PostgresStatements.fetch_rows = stopping(postgres.PostgresStatements.fetch_rows)  # type: ignore[method-assign]
 
 
 def book(settings: dict[str, Any], user_id: str, agent_id: str, journal: Path, callers: int) -> None:

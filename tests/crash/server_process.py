@@ -32,7 +32,7 @@ class ServerProcess:
     """A real server process that can be killed and started again on the same data."""
 
     def __init__(self, folder: Path, environment: dict[str, str], launch: Launch = Forked) -> None:
-        self._folder = folder
+        self.folder = folder
         self._launch = launch
         self._environment = environment
         self._started: list[tuple[Forked, httpx.AsyncClient]] = []
@@ -44,10 +44,11 @@ class ServerProcess:
     async def start(self, port: int = 0, prepare: Callable[[], None] | None = None) -> None:
         """Start a process and wait until it answers; requests go to the one started last."""
         launch = self._launch if prepare is None else partial(Forked, prepare=prepare)
-        process = launch(("serve", "--port", str(port)), self._environment, self._folder / "log")
+        process = launch(("serve", "--port", str(port)), self._environment, self.folder / "log")
         address = re.search(r"http://\S+", await asyncio.to_thread(process.stdout.readline))
         assert address is not None, self.log()
-        client = httpx.AsyncClient(base_url=address[0], headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10)
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        client = httpx.AsyncClient(base_url=address[0], headers=headers, timeout=10, verify=False)
         self._started.append((process, client))
 
     @property
@@ -56,8 +57,8 @@ class ServerProcess:
 
     async def start_doomed(self, prepare: Callable[[], None]) -> None:
         """Start a process that kills itself, perhaps before it answers, and wait until it has."""
-        process = Forked(("serve", "--port", "0"), self._environment, self._folder / "log", prepare)
-        self._started.append((process, httpx.AsyncClient()))
+        process = Forked(("serve", "--port", "0"), self._environment, self.folder / "log", prepare)
+        self._started.append((process, httpx.AsyncClient(verify=False)))
         await self.wait_until_killed()
 
     async def end(self, number: int, which: int = -1) -> int:
@@ -93,7 +94,7 @@ class ServerProcess:
         self._started.clear()
 
     def log(self) -> str:
-        return (self._folder / "log").read_text()
+        return (self.folder / "log").read_text()
 
     async def get(self, path: str) -> Any:
         answer = await self.client.get(path)
@@ -111,7 +112,7 @@ class Conversation:
 
     def __init__(self, served: ServerProcess, folder: Path) -> None:
         self.served = served
-        self._folder = folder
+        self.folder = folder
 
     async def open(self) -> None:
         [agent] = (await self.served.get("/agents"))["agents"]
@@ -119,7 +120,7 @@ class Conversation:
         await self.change_agent(toolsets=[*agent["toolsets"], "shell"])
         # It has a title, so that the provider is not asked for one.
         self.id = (await self.served.send("POST", "/sessions", {"title": "A talk"}))["id"]
-        self.workspace = self._folder / "data" / "agents" / agent["id"] / "workspace"
+        self.workspace = self.folder / "data" / "agents" / agent["id"] / "workspace"
 
     async def change_agent(self, **changes: Any) -> None:
         await self.served.send("PATCH", f"/agents/{self.agent_id}", changes)

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from live_server import TOKEN, running_server
-from raw_requests import code_of, send_raw
+from network.raw_requests import code_of, send_raw
 
 JSON = {"content-type": "application/json"}
 MB = 1024 * 1024

@@ -152,9 +152,9 @@ async def test_directories_of_the_server_are_hidden_though_they_lie_in_a_system_
     for name in ("usr/bin", "usr/share/wakeful/data", "usr/share/doc"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "usr/share/alias").symlink_to(tmp_path / "usr/share/wakeful/data")
-    from wakeful.tools.confinement.rules import _without
+    from wakeful.tools.confinement.rules import without_hidden
 
-    shown = _without(tmp_path / "usr", [tmp_path / "usr/share/wakeful/data"])
+    shown = without_hidden(tmp_path / "usr", [tmp_path / "usr/share/wakeful/data"])
     assert [str(path.relative_to(tmp_path)) for path in shown] == ["usr/bin", "usr/share/doc"]
 
 

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from live_server import TOKEN
-from raw_requests import open_socket, send_raw
+from network.raw_requests import open_socket, send_raw
 
 UPGRADE = (
     "Connection: Upgrade",

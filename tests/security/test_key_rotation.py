@@ -11,7 +11,7 @@ import pytest
 
 from conftest import IS_LONG
 from live_server import TOKEN, eventually, provided, running_server
-from raw_requests import code_of
+from network.raw_requests import code_of
 from wakeful.agentdb.files.files import connect, opens
 from wakeful.agentdb.keys.agent_keys import Vault
 from wakeful.agentdb.keys.keys import load_device_key
@@ -123,10 +123,10 @@ class Held:
 
     def __init__(self, server, monkeypatch):
         self.files = server.node.services.data.files
-        self._ask = self.files._engine.ask
+        self._ask = self.files.engine.ask
         self.let = {}  # by operation: who waits for it may go on
         self.came = {}  # by operation: one has come
-        monkeypatch.setattr(self.files._engine, "ask", self._hold)
+        monkeypatch.setattr(self.files.engine, "ask", self._hold)
 
     def hold(self, op):
         self.let[op], self.came[op] = asyncio.Event(), asyncio.Event()
@@ -181,13 +181,13 @@ async def test_a_rotation_whose_worker_is_killed_is_finished_by_the_next_who_ask
     await held.came["rekey"].wait()
     held.let.pop("rekey").set()
     await asyncio.sleep(0)  # it is on its way to a worker
-    killed = set(held.files._engine.pids)
+    killed = set(held.files.engine.pids)
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
     answer = await rotating
 
     async def is_noticed():
-        return not killed & set(held.files._engine.pids)
+        return not killed & set(held.files.engine.pids)
 
     await eventually(is_noticed)  # also of those that had nothing to do
     assert answer.is_success or code_of(answer) == (503, "database_worker_broke"), answer.text

@@ -6,10 +6,10 @@ from urllib.parse import quote, unquote
 
 import pytest
 
-from http_server import HttpServer
 from live_server import of_kind
+from network.http_server import HttpServer
+from network.raw_requests import code_of
 from openai_server import call, calls, say
-from raw_requests import code_of
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.types import Channel
 from wakeful.tools.web.addresses import AddressRefused

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from conftest import IS_LONG
-from raw_requests import code_of
+from network.raw_requests import code_of
 
 ROUNDS = 60 if IS_LONG else 8
 FILES = [("files", (f"{number}.txt", b"x" * 20_000)) for number in range(5)]

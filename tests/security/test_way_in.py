@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from live_server import eventually
-from raw_requests import code_of, open_socket
+from network.raw_requests import code_of, open_socket
 from wakeful.domain.people import accounts
 from wakeful.server.gate import COOKIE, PAGE_HEADER
 

@@ -3,7 +3,7 @@
 import pytest
 
 from asgi_client import CHOSEN, opened_doors
-from harness import Harness
+from harness import Harness, lay_out
 from live_server import running_server
 
 
@@ -50,6 +50,7 @@ async def client(server, session):
 @pytest.fixture
 async def doors(tmp_path):
     """The gate and the accounts alone, with a manual clock."""
-    harness = Harness({"data_dir": tmp_path, "config_dir": tmp_path, "store_encryption": False, "token": CHOSEN})
-    async with opened_doors(harness) as doors:
+    settings = {"data_dir": tmp_path, "config_dir": tmp_path, "store_encryption": False, "token": CHOSEN}
+    await lay_out(settings)
+    async with opened_doors(Harness(settings)) as doors:
         yield doors

@@ -4,7 +4,7 @@ import pytest
 
 from conftest import BACKENDS
 from live_server import running_server
-from old_data import copy_old_data
+from upgrade.old_data import copy_old_data
 
 
 @pytest.fixture(params=BACKENDS)

@@ -88,7 +88,7 @@ async def test_a_purge_takes_the_deleted_row_alone(upgraded, db, old):
     await db.send("POST", "/tables/odd/rows/delete", {"row_ids": [1]})
     data = upgraded.node.services.data
     [user] = [user for user in (await upgraded.rest.get("/users")).json()["users"] if user["name"] != "Grace"]
-    data.files._clock = ManualClock(upgraded.node.clock.now() + timedelta(days=31))
+    data.files.clock = ManualClock(upgraded.node.clock.now() + timedelta(days=31))
     await data.run(await data.person(old.facts["agent_id"], user["id"]), "purge")
     assert (await db.rows("odd", "all")).keys() == {2, 3}
     assert (await db.get("/verify"))["intact"]

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from live_server import running_server
-from old_data import copy_old_data
+from upgrade.old_data import copy_old_data
 from wakeful.agentdb.keys.keys import load_device_key, to_recovery_key
 from wakeful.app.files import restore_device_key
 from wakeful.config import Settings

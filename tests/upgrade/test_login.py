@@ -18,7 +18,7 @@ async def test_the_old_cookie_opens_nothing_and_the_answer_says_why(upgraded, ol
     assert codes == [(401, "login_outdated")] * 3 + [(401, "wrong_token")]
     said = answers[0].json()["error"]
     assert "Wakeful was upgraded" in said["message"]
-    assert "POST /login-links" in said["hint"]
+    assert "`wakeful login` makes one" in said["hint"]
 
 
 async def test_one_new_login_is_enough_and_the_old_one_is_gone_from_the_list(upgraded, old):

@@ -1,32 +1,37 @@
 import { QueryClientProvider, useQuery } from "@tanstack/react-query";
-import { lazy, type ReactNode, Suspense, useCallback, useEffect, useState } from "react";
+import { type ReactNode, useCallback, useEffect, useState } from "react";
 import { Link, Redirect, Route, Switch, useLocation } from "wouter";
+import { useIsOutdated } from "./api/build";
 import { type ApiError, onSignedOut } from "./api/client";
 import type { Notification as Notice } from "./api/frames.generated";
 import { useLinkState, useNews } from "./api/news";
 import { clearPageError, usePageError } from "./api/pageError";
 import * as queries from "./api/queries";
-import { Icon } from "./components/Icon";
-import { showNotification } from "./components/notifications";
-import { Failure, Loading } from "./components/Page";
-import { Sidebar } from "./components/Sidebar";
-import { useReportZone } from "./components/zone";
+import { Boundary } from "./components/frame/Boundary";
+import { lazyView } from "./components/frame/lazyView";
+import { showNotification } from "./components/frame/notifications";
+import { Failure, Loading } from "./components/frame/Page";
+import { Sidebar } from "./components/frame/Sidebar";
+import { useReportZone } from "./components/text/zone";
+import { Icon } from "./components/ui/Icon";
 import { ChatView } from "./views/chat/ChatView";
 import { StartView } from "./views/chat/StartView";
-import { SignedOut } from "./views/SignedOut";
+import { SignedOut } from "./views/login/SignedOut";
 import "./App.css";
 
-const AgendaView = lazy(() => import("./views/AgendaView"));
-const AgentsView = lazy(() => import("./views/agent/AgentsView"));
-const AgentView = lazy(() => import("./views/agent/AgentView"));
-const RunView = lazy(() => import("./views/RunView"));
-const InboxView = lazy(() => import("./views/InboxView"));
-const SettingsView = lazy(() => import("./views/SettingsView"));
+const AgendaView = lazyView(() => import("./views/agenda/AgendaView"));
+const AgentsView = lazyView(() => import("./views/agent/AgentsView"));
+const AgentView = lazyView(() => import("./views/agent/AgentView"));
+const RunView = lazyView(() => import("./views/runs/RunView"));
+const InboxView = lazyView(() => import("./views/inbox/InboxView"));
+const SettingsView = lazyView(() => import("./views/settings/SettingsView"));
 
 export function App() {
   return (
     <QueryClientProvider client={queries.queryClient}>
-      <LoginGate />
+      <Boundary place="">
+        <LoginGate />
+      </Boundary>
     </QueryClientProvider>
   );
 }
@@ -37,9 +42,13 @@ function LoginGate() {
   const [reason, setReason] = useState<ApiError | null>(null);
   useEffect(() => onSignedOut(setReason), []);
   if (reason) return <SignedOut reason={reason} />;
-  if (me.isError)
+  if (!me.data && me.errorUpdateCount > 0)
     return (
-      <Failure title="The server is not responding" text="Check that it is running." retry={() => void me.refetch()} />
+      <Failure
+        title="The server is not responding"
+        text="Check that it is running. This page will load when it is back."
+        retry={() => void me.refetch()}
+      />
     );
   if (!me.data) return <Loading what="Wakeful" />;
   return <Shell />;
@@ -48,18 +57,22 @@ function LoginGate() {
 function Shell() {
   useReportZone();
   useNews(useCallback((notice: Notice) => void showNotification(notice), []));
+  const [location] = useLocation();
   return (
     <div className="shell">
       <a className="skip-link" href="#main">
         Skip to content
       </a>
-      <Sidebar />
+      <Boundary place={location} isPart>
+        <Sidebar />
+      </Boundary>
       <main id="main" tabIndex={-1}>
         <LinkNotice />
+        <UpdateNotice />
         <PageErrorNotice />
-        <Suspense fallback={<Loading what="this page" />}>
+        <Boundary place={location}>
           <Pages />
-        </Suspense>
+        </Boundary>
       </main>
     </div>
   );
@@ -102,6 +115,22 @@ function PageErrorNotice() {
           <span className="grow">That didn't work. {text}</span>
           <button type="button" className="quiet icon-only" aria-label="Dismiss" onClick={clearPageError}>
             <Icon name="close" />
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
+
+function UpdateNotice() {
+  const isOutdated = useIsOutdated();
+  return (
+    <div role="status" aria-live="polite">
+      {isOutdated && (
+        <p className="link-notice row">
+          <span className="grow">Wakeful was updated. This page still runs the version before.</span>
+          <button type="button" className="small" onClick={() => window.location.reload()}>
+            Reload
           </button>
         </p>
       )}

@@ -4,7 +4,7 @@ import "./styles/tables.css";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./App";
-import { applyTheme } from "./components/theme";
+import { applyTheme } from "./components/frame/theme";
 
 applyTheme();
 const root = document.getElementById("root");

@@ -3,6 +3,7 @@
 A worker sends a Refusal to the server as JSON, which `to_error` turns into an error that every door can show.
 """
 
+from datetime import datetime
 from typing import Any, Literal
 
 from wakeful.domain.errors import (
@@ -16,6 +17,7 @@ from wakeful.domain.errors import (
     WakefulError,
 )
 from wakeful.domain.resources import OutOfResources
+from wakeful.domain.zones import write_time
 
 Kind = Literal[
     "invalid",
@@ -33,18 +35,33 @@ Kind = Literal[
 ]
 
 
-class Refusal(Exception):
-    """An error raised inside a worker."""
+FREE_AT = (
+    "{free_at}"  # in a message: the time from which the request may succeed, which a worker cannot write in a zone
+)
 
-    def __init__(self, kind: Kind, message: str, *, field: str | None = None, hint: str | None = None) -> None:
+
+class Refusal(Exception):
+    """An error raised inside a worker; FREE_AT in its message stands for `free_at`."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        message: str,
+        *,
+        field: str | None = None,
+        hint: str | None = None,
+        free_at: datetime | None = None,
+    ) -> None:
         super().__init__(message)
         self.kind: Kind = kind
         self.message = message
         self.field = field
         self.hint = hint
+        self.free_at = free_at
 
     def as_values(self) -> dict[str, Any]:
-        return {"kind": self.kind, "message": self.message, "field": self.field, "hint": self.hint}
+        values = {"kind": self.kind, "message": self.message, "field": self.field, "hint": self.hint}
+        return values if self.free_at is None else values | {"free_at": self.free_at.isoformat()}
 
 
 class DataInvalid(Invalid):
@@ -129,6 +146,9 @@ def is_retryable(error: WakefulError) -> bool:
     return kind_of(error) in ("timeout", "disk_full", "exhausted", "unavailable")
 
 
-def to_error(values: dict[str, Any]) -> WakefulError:
-    """Return the error for a refusal that a worker sent."""
-    return _CLASSES[values["kind"]](values["message"], field=values.get("field"), hint=values.get("hint"))
+def to_error(values: dict[str, Any], zone: str) -> WakefulError:
+    """Return the error for a refusal that a worker sent, with its time in a zone."""
+    message = values["message"]
+    if (free_at := values.get("free_at")) is not None:
+        message = message.replace(FREE_AT, write_time(datetime.fromisoformat(free_at), zone))
+    return _CLASSES[values["kind"]](message, field=values.get("field"), hint=values.get("hint"))

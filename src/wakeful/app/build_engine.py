@@ -74,4 +74,5 @@ def _upkeep(base: Base, services: Services, outbox: Outbox) -> Upkeep:
         services.uploads.remove_orphans,
         base.owner,
         WrongClock(base.store, base.clock),
+        services.models.catalog.refresh,
     )

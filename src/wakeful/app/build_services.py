@@ -1,6 +1,5 @@
 """Builds the services of a node, which routes, tools and the engine call."""
 
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from wakeful.agentdb.keys.agent_keys import Vault
@@ -8,7 +7,6 @@ from wakeful.agentdb.process.engine import DatabaseEngine
 from wakeful.app.build_base import Base
 from wakeful.config import Settings
 from wakeful.domain.agents.agents import Known
-from wakeful.domain.agents.model_checks import ModelTrial
 from wakeful.hub import Hub
 from wakeful.server.services import Services
 from wakeful.service.agents.agents import AgentService
@@ -20,7 +18,10 @@ from wakeful.service.inbox.channel_process import ChannelProcess
 from wakeful.service.inbox.channels import Channels
 from wakeful.service.inbox.feed import Feed
 from wakeful.service.inbox.notices import NoticeService
+from wakeful.service.models.catalog import ModelCatalog
+from wakeful.service.models.models import ModelService
 from wakeful.service.people.accounts import Accounts
+from wakeful.service.recent_logs import RecentLogs
 from wakeful.service.runs.approvals import Approvals
 from wakeful.service.runs.metrics import Metrics
 from wakeful.service.runs.runs import RunService
@@ -40,10 +41,8 @@ from wakeful.service.wakes.wakes import WakeService
 from wakeful.tools.mcp.servers import McpServers
 from wakeful.tools.registry import ToolCatalog
 
-TryModel = Callable[[str | None], Awaitable[ModelTrial]]
 
-
-def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, try_model: TryModel) -> Services:
+def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, models: ModelService) -> Services:
     """Build every service. Some of them check tool names against the catalog, which is filled later."""
     settings, store, clock, rules = base.settings, base.store, base.clock, base.rules
     hub = Hub()
@@ -61,7 +60,7 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, tr
     return Services(
         accounts=Accounts(store, clock),
         agenda=AgendaService(store, clock, rules),
-        agents=_agents(base, files, catalog),
+        agents=_agents(base, files, catalog, models.catalog),
         approvals=Approvals(store, clock),
         channels=_channels(base),
         data=data,
@@ -71,30 +70,46 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, tr
         instructions=instructions,
         mcp_states=mcp_servers.states,
         metrics=Metrics(store, clock),
+        models=models,
         next_runs=NextRuns(store, wakes, clock, rules, tools_of, data.views_of),
         notices=NoticeService(store, clock),
         pauses=PauseService(store, runs, clock),
         presence=PresenceService(store, clock, base.owner),
         profiles=Profiles(store, clock, directories),
         recalls=recalls,
+        recent_logs=RecentLogs(clock),
         runs=runs,
-        schedules=Schedules(store, wakes, clock, rules, tools_of, prepare, skills_of, settings.model),
+        schedules=Schedules(
+            store,
+            wakes,
+            clock,
+            rules,
+            tools_of,
+            prepare,
+            skills_of,
+            lambda: models.catalog.default,
+            models.catalog.provider_string,
+        ),
         sessions=SessionService(store, clock, uploads),
         stopping=stopping,
         storage=Storage(store, settings.data_dir, _retention(settings)),
         stream=stream,
         toolset_of=catalog.toolset_of,
-        try_model=try_model,
         uploads=uploads,
         wakes=wakes,
         workspace_of=base.workspace_of,
     )
 
 
-def _agents(base: Base, files: AgentFiles, catalog: ToolCatalog) -> AgentService:
+def _agents(base: Base, files: AgentFiles, catalog: ToolCatalog, models: ModelCatalog) -> AgentService:
     def known() -> Known:
         settings = base.settings
-        return Known(mcp_servers=settings.mcp, tools=catalog.toolset_of(), database_mb=settings.agent_database_mb)
+        return Known(
+            mcp_servers=settings.mcp,
+            tools=catalog.toolset_of(),
+            models=models.names,
+            database_mb=settings.agent_database_mb,
+        )
 
     run_limit = timedelta(seconds=base.settings.run_limit_seconds)
     return AgentService(base.store, base.clock, run_limit, files.erase_deleted, known=known)

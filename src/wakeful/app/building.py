@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 
 from wakeful.app.build_base import build_base
 from wakeful.app.build_engine import build_engine
@@ -23,7 +22,6 @@ from wakeful.domain.types import ClaimedRun
 from wakeful.runtime.engine import Engine
 from wakeful.runtime.executor import Executor
 from wakeful.runtime.loop.titles import Titles
-from wakeful.runtime.models.check import try_model
 from wakeful.server.services import Services
 from wakeful.service.agents.agents import AgentService
 from wakeful.service.agents.mcp_servers import settle_unconfined
@@ -118,9 +116,10 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     """Build a node. Nothing is opened or started before `opened` or `running` is entered."""
     base = build_base(settings, clock)
     store, clock = base.store, base.clock
-    models, fetcher, mcp_servers = build_models(base), build_fetcher(settings), build_mcp_servers(settings)
+    parts, fetcher, mcp_servers = build_models(base), build_fetcher(settings), build_mcp_servers(settings)
+    models = parts.models
     catalog = ToolCatalog(outside=mcp_servers)
-    services = build_services(base, catalog, mcp_servers, partial(try_model, models))
+    services = build_services(base, catalog, mcp_servers, parts.service)
     tools = build_tools(base, services, catalog, fetcher)
     briefings = build_briefings(base, services)
     titles = Titles(briefings, services.sessions, services.runs, models, clock)
@@ -139,11 +138,12 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
 
     async def settle() -> None:
         mcp_servers.keep_unconfined(await settle_unconfined(store, settings.mcp))
+        await parts.service.catalog.settle()
 
     async def put_away() -> None:
         await outbox.aclose()
         await titles.stop()
-        await models.aclose()
+        await parts.aclose()
         await fetcher.aclose()
         await mcp_servers.aclose()
         await services.data.files.aclose()

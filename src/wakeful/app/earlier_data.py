@@ -44,6 +44,15 @@ def find_traces(data_dir: Path) -> list[str]:
     return found
 
 
+def is_first_start(settings: Settings) -> bool:
+    """Return whether no server has used this data directory before, and the store will be in it."""
+    return (
+        settings.database_url is None
+        and not size_of(settings.data_dir / STORE_FILE)
+        and not find_traces(settings.data_dir)
+    )
+
+
 def check_empty_store(settings: Settings) -> None:
     """Refuse to start with an empty store in a data directory that has been used."""
     data_dir = settings.data_dir

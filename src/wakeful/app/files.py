@@ -1,6 +1,7 @@
 """The store's database, and showing, rotating and restoring the device key."""
 
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from wakeful.agentdb.keys import keys
@@ -11,11 +12,13 @@ from wakeful.clock import Clock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.errors import Conflict, NotFound
 from wakeful.service.agents import directory_file
+from wakeful.service.models.keys import rewrap
 from wakeful.store.drivers.database import Database
 from wakeful.store.drivers.postgres import PostgresDatabase
 from wakeful.store.drivers.sequence import SEQUENCE_FILE, Sequence
 from wakeful.store.drivers.sqlite import SqliteDatabase, change_key, hold, size_of
 from wakeful.store.errors import StoreUnreadable
+from wakeful.store.models.rotation import change_keys, change_keys_in_postgres
 
 
 def database_of(settings: Settings, clock: Clock | None = None) -> Database:
@@ -67,11 +70,21 @@ def rotate_device_key(settings: Settings) -> tuple[str, list[str]]:
         locked = [folder.name for folder in folders if not vault.rewrap(folder.name, old)]
         if settings.database_url is None and settings.store_encryption:
             change_key(settings.data_dir / STORE_FILE, old, new)
+        _change_model_keys(settings, old, new)
         directory = directory_file.find(settings.data_dir)
         if directory is not None and directory.key_fingerprint is not None:
             directory_file.save_key(settings.data_dir, fingerprint(new))
         keys.end_rotation(settings.config_dir)
     return to_recovery_key(new), locked
+
+
+def _change_model_keys(settings: Settings, old: bytes, new: bytes) -> None:
+    """Encrypt the keys of models with the new device key."""
+    change = partial(rewrap, old, new)
+    if settings.database_url is not None:
+        change_keys_in_postgres(settings.database_url.get_secret_value(), change)
+    else:
+        change_keys(settings.data_dir / STORE_FILE, new if settings.store_encryption else None, change)
 
 
 def restore_device_key(settings: Settings, recovery_key: str) -> Path:

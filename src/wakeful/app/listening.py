@@ -16,9 +16,10 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from wakeful.agentdb.process.private_memory import hide_memory
+from wakeful.app.announcing import announced
+from wakeful.app.ports import BACKLOG, listen
 from wakeful.clock import SystemClock
 from wakeful.config import MIN_TOKEN, Settings
-from wakeful.domain.errors import Unavailable
 from wakeful.server.hosts import AllowedHosts
 from wakeful.server.limits.connections import Connections, CountedHttp, TimedRequests
 from wakeful.server.limits.log_limits import bounded_logs
@@ -32,13 +33,13 @@ __all__ = ["Announce", "hide_memory", "load_node", "serve"]
 
 log = logging.getLogger(__name__)
 
-Announce = Callable[[str, str, str | None], None]  # the address, the path of a login link, a recovery key to show
+# The address, the path of a login link, a recovery key to show, and the default model.
+Announce = Callable[[str, str, str | None, str], None]
 
-_BACKLOG = 2048  # connections that wait in the kernel
 # Connections that asyncio accepts before the first is counted. With 2,048, clients could take all file descriptors in
 # one turn of the event loop, and each of the 2,048 failures that follow would be logged.
 _ACCEPTED_AT_ONCE = 16
-_PING_SECONDS = 20.0  # between pings of a WebSocket, and for the answer to one
+PING_SECONDS = 20.0  # between pings of a WebSocket, and for the answer to one
 _MANY_DESCRIPTORS = 1_048_576  # where the system sets no limit
 
 
@@ -54,13 +55,9 @@ async def serve(settings: Settings, load: "Callable[[], Wakeful]", announce: Ann
 
     Until the node runs, only /healthz and /readyz are answered; other requests wait. Then `announce` is called.
     """
-    if settings.has_short_token:
-        log.warning(
-            "the owner's token is short and could be guessed; set WAKEFUL_TOKEN to a longer one",
-            extra={"characters_at_least": MIN_TOKEN},
-        )
     connections = _count_connections(settings)
-    with bounded_logs(SystemClock()), _listen(settings.host, settings.port) as listener:
+    with bounded_logs(SystemClock()), listen(settings.host, settings.port, settings.data_dir) as listener:
+        address = _address_of(listener)
         front = Starting(version("wakeful"), AllowedHosts(settings.host, settings.allowed_hosts))
         server = _Server(_configure(front, connections))
         serving = asyncio.create_task(server.serve(sockets=[listener]))
@@ -72,17 +69,18 @@ async def serve(settings: Settings, load: "Callable[[], Wakeful]", announce: Ann
             await serving
 
         try:
-            node, app = await asyncio.to_thread(_load, load)
-            loop, stopping = asyncio.get_running_loop(), asyncio.Event()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, stopping.set)
-            async with _running(node, close) as login:
-                front.finish(app)
-                announce(_address_of(listener), login, node.recovery_key)
-                await asyncio.to_thread(node.note_started)
-                stopped = asyncio.create_task(stopping.wait())
-                await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
-                stopped.cancel()
+            async with announced(settings.data_dir, address, version("wakeful")):
+                node, app = await asyncio.to_thread(_load, load)
+                loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+                for number in (signal.SIGINT, signal.SIGTERM):
+                    loop.add_signal_handler(number, stopping.set)
+                async with _running(node, close) as login:
+                    front.finish(app)
+                    announce(address, login, node.recovery_key, node.services.models.catalog.default)
+                    await asyncio.to_thread(node.note_started)
+                    stopped = asyncio.create_task(stopping.wait())
+                    await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
+                    stopped.cancel()
         finally:
             await close()
 
@@ -90,28 +88,42 @@ async def serve(settings: Settings, load: "Callable[[], Wakeful]", announce: Ann
 @asynccontextmanager
 async def _running(node: "Wakeful", close: Callable[[], Awaitable[None]]) -> AsyncGenerator[str]:
     """Open the store and start the engine; yields the path of a login link."""
+    from wakeful.app.logs.recent import kept_logs
     from wakeful.app.serving import welcome
 
-    async with node.opened():
-        login = await welcome(node)
-        await node.engine.start()
-        try:
-            yield login
-        finally:
-            # The engine first: other nodes can take over its runs while pages are still being disconnected.
-            await node.engine.stop()
-            await close()
+    logs = node.services.recent_logs
+    with kept_logs(logs, node.settings):
+        _log_risks(node.settings)
+        async with node.opened():
+            login = await welcome(node)
+            await node.engine.start()
+            try:
+                yield login
+            finally:
+                logs.close()
+                # The engine first: other nodes can take over its runs while pages are still being disconnected.
+                await node.engine.stop()
+                await close()
 
 
 def _load(load: "Callable[[], Wakeful]") -> "tuple[Wakeful, ASGIApp]":
     node = load()
     from wakeful.app.serving import build_http, settle_memory
-    from wakeful.tools.confinement.probe import find_confinement, log_confinement
 
-    log_confinement(find_confinement(), is_shell_unconfined=node.settings.shell_unconfined)
     app = build_http(node)
     settle_memory()
     return node, app
+
+
+def _log_risks(settings: Settings) -> None:
+    from wakeful.tools.confinement.probe import find_confinement, log_confinement
+
+    if settings.has_short_token:
+        log.warning(
+            "the owner's token is short and could be guessed; set WAKEFUL_TOKEN to a longer one",
+            extra={"characters_at_least": MIN_TOKEN},
+        )
+    log_confinement(find_confinement(), is_shell_unconfined=settings.shell_unconfined)
 
 
 def _configure(app: ASGIApp, connections: Connections) -> uvicorn.Config:
@@ -124,8 +136,8 @@ def _configure(app: ASGIApp, connections: Connections) -> uvicorn.Config:
         ws=Wire,
         ws_max_size=MAX_OTHER_FRAME,
         ws_per_message_deflate=False,
-        ws_ping_interval=_PING_SECONDS,
-        ws_ping_timeout=_PING_SECONDS,
+        ws_ping_interval=PING_SECONDS,
+        ws_ping_timeout=PING_SECONDS,
         proxy_headers=False,
         server_header=False,
         lifespan="off",
@@ -159,32 +171,13 @@ def _raise_descriptor_limit() -> int:
     return _MANY_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.create_server((str(address[0]), port), family=family, backlog=_BACKLOG)
-    except OSError as error:
-        raise PortTaken(
-            f"Cannot listen on {host}:{port}: {error.strerror}. "
-            "If another server has that port, stop it or choose another one with --port or WAKEFUL_PORT."
-        ) from error
-    # uvicorn writes headers and body separately, and the body would wait 40 ms for the client's delayed ACK. Accepted
-    # connections inherit the option. asyncio sets it only if the socket's protocol number is TCP's; here it is 0.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
-
-
-class PortTaken(Unavailable):
-    code = "port_taken"
-
-
 class _Server(uvicorn.Server):
     """Does not handle signals: uvicorn would raise them again, and end the process before the engine has stopped."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for each in sockets or []:
-            each.listen(_BACKLOG)  # asyncio has set the backlog to _ACCEPTED_AT_ONCE
+            each.listen(BACKLOG)  # asyncio has set the backlog to _ACCEPTED_AT_ONCE
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:

@@ -22,7 +22,6 @@ def build_http(node: Wakeful) -> ASGIApp:
         tries,
         lambda: node.engine.readiness().problems,
         heartbeat_seconds=node.settings.socket_heartbeat_seconds,
-        model=node.settings.model,
         is_shared=node.store.is_shared,
         find_held=node.engine.held,
         shell=find_confinement().of(is_unconfined=node.settings.shell_unconfined),

@@ -1,23 +1,25 @@
-"""The REST client of the commands, with the owner's token of this machine."""
+"""The REST client of the commands."""
 
 import json
-import os
 import sys
 from collections.abc import Collection, Generator, Mapping
-from contextlib import contextmanager
-from http.client import HTTPConnection, HTTPException
+from contextlib import contextmanager, nullcontext
+from http import HTTPStatus
+from http.client import HTTPException
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 from urllib.parse import quote, urlencode
 
-import typer
+from wakeful.cli.arguments.matching import Candidate, pick
+from wakeful.cli.fail import NOT_REACHED, REFUSED, WRONG, Refused, fail
+from wakeful.cli.progress import progress
+from wakeful.cli.remote.connection import explain_failure, explain_token, open_connection
+from wakeful.cli.remote.target import Target, find_target
+from wakeful.cli.settings import read_settings
+from wakeful.cli.show import harmless
 
-from wakeful.sources import DEFAULT_HOST, DEFAULT_PORT, TOKEN_FILE, find_config_dir, read_values
+__all__ = ["NOT_REACHED", "REFUSED", "WRONG", "Server", "connect", "fail", "failing", "read_settings", "to_body"]
 
-if TYPE_CHECKING:
-    from wakeful.config import Settings
-
-_TIMEOUT = 30  # seconds
 _OPTIONS = {  # the option that sets a field of a request, if it has another name
     "additional_context_message": "TEXT",
     "at": "--when",
@@ -42,24 +44,33 @@ _OPTIONS = {  # the option that sets a field of a request, if it has another nam
     "up_sql": "SQL",
     "when": "--when",
 }
-REFUSED, WRONG, NOT_REACHED = 1, 2, 3  # exit codes: the server refused, wrong usage, no server
 _NO_AGENT = "You have no agent yet. Create one with `wakeful agent add NAME`."
 
 
 class Server:
     """A running server. Every failure ends the command with a message and an exit code."""
 
-    def __init__(self, host: str, port: int, token: str) -> None:
-        host = "127.0.0.1" if host in ("0.0.0.0", "::", "localhost") else host
-        self.address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        self._http = HTTPConnection(host, port, timeout=_TIMEOUT)
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.address = target.url
+        self.shows_progress = True
+        self._http = open_connection(target)
         self._headers = {
-            "Authorization": f"Bearer {token}",
+            "Authorization": f"Bearer {target.token}",
             "User-Agent": "wakeful-cli",
         }  # errors name commands
 
     def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; the next request opens another one."""
         self._http.close()
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers of every request, with the token."""
+        return self._headers
 
     def get(self, *path: str, **query: Any) -> Any:
         return json.loads(self.get_text(*path, **query))
@@ -77,21 +88,20 @@ class Server:
     def patch(self, *path: str, body: Any = None) -> Any:
         return json.loads(self._call("PATCH", path, body))
 
-    def delete(self, *path: str, body: Any = None) -> Any:
-        return json.loads(self._call("DELETE", path, body))
+    def delete(self, *path: str, body: Any = None, **query: Any) -> Any:
+        return json.loads(self._call("DELETE", path, body, query))
 
     def agent(self, wanted: str | None) -> dict[str, Any]:
-        """Find an agent by its id or name; without either, the only one there is."""
+        """Find an agent by its id, the beginning of it, or its name; without any, the only one there is."""
         agents: list[dict[str, Any]] = self.get("agents")["agents"]
-        fitting = [each for each in agents if wanted is None or wanted in (each["id"], each["name"])]
-        listed = "\n".join(f"  {each['id']}  {each['name']}" for each in fitting or agents)
         if not agents:
             fail(_NO_AGENT)
-        if not fitting:
-            fail(f"There is no agent {wanted!r}. `wakeful agent ls` shows these:\n{listed}")
-        if len(fitting) > 1:
+        if wanted is None and len(agents) > 1:
+            listed = "\n".join(f"  {each['id']}  {harmless(each['name'])}" for each in agents)
             fail(f"Which agent? Give one of these ids:\n{listed}", WRONG)
-        return fitting[0]
+        found = [Candidate(each["id"], each["name"], each["name"]) for each in agents]
+        chosen = agents[0]["id"] if wanted is None else pick(found, wanted, "agent", "wakeful agent ls").id
+        return next(each for each in agents if each["id"] == chosen)
 
     def agent_id(self, wanted: str | None) -> Any:
         """Return the id of an agent, given its id or name; None stays None."""
@@ -103,23 +113,21 @@ class Server:
         return found[0]["id"] if found else fail(_NO_AGENT)
 
     def _call(self, method: str, path: tuple[str, ...], body: Any = None, query: dict[str, Any] | None = None) -> str:
-        target = "/" + "/".join(quote(part, safe="") for part in path)
+        target = self.target.parts.path + "/" + "/".join(quote(part, safe="") for part in path)
         asked = {name: _spell(value) for name, value in (query or {}).items() if value is not None}
         data = None if body is None else json.dumps(body).encode()
         headers = self._headers | ({"Content-Type": "application/json"} if data else {})
         try:
-            self._http.request(method, f"{target}?{urlencode(asked)}" if asked else target, data, headers)
-            response = self._http.getresponse()
-            status, text = response.status, response.read().decode()
+            with progress("waiting for the server") if self.shows_progress else nullcontext():
+                self._http.request(method, f"{target}?{urlencode(asked)}" if asked else target, data, headers)
+                response = self._http.getresponse()
+                status, text = response.status, response.read().decode()
         except (OSError, HTTPException) as error:
-            read_settings()  # may show the reason: a misspelt setting
-            fail(
-                f"No server answers at {self.address} ({type(error).__name__}). Start it with `wakeful serve`, or set "
-                "WAKEFUL_HOST and WAKEFUL_PORT to its address.",
-                NOT_REACHED,
-            )
+            if self.target.is_local:
+                read_settings()  # may show the reason: a misspelt setting
+            fail(explain_failure(error, self.target), NOT_REACHED)
         if not 200 <= status < 300:
-            fail(_explain(status, text))
+            raise Refused(_explain(status, text, response.headers.get("Location"), self.target), _reason(text))
         return text
 
 
@@ -127,15 +135,29 @@ def _spell(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _explain(status: int, text: str) -> str:
+def _explain(status: int, text: str, location: str | None, target: Target) -> str:
     """Return the server's message about a refused request, with the option that it is about."""
     try:
         problem = json.loads(text)["error"]
         field = problem.get("field") or ""
         option = _OPTIONS.get(field) or _OPTIONS.get(field.partition(".")[0]) or _typed(field)
-        return " ".join(filter(None, (option and f"{option}:", problem["message"], problem.get("hint"))))
+        source = explain_token(target) if status == HTTPStatus.UNAUTHORIZED else None
+        return " ".join(filter(None, (option and f"{option}:", problem["message"], problem.get("hint"), source)))
     except (ValueError, KeyError, TypeError):
-        return f"The server answered {status} without an explanation. Is something else listening at this address?"
+        if location is not None:
+            return f"{target.url} redirects to {location}. Use the address there ({target.named_by} names this one)."
+        return (
+            f"{target.url} answered {status} without an explanation, so it is not a Wakeful server, or a proxy before "
+            f"it answers instead. {target.named_by} names this address."
+        )
+
+
+def _reason(text: str) -> str | None:
+    """Return the code of the server's error, if it is one of ours."""
+    try:
+        return json.loads(text)["error"]["code"]
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _typed(field: str) -> str | None:
@@ -145,39 +167,11 @@ def _typed(field: str) -> str | None:
 
 
 def connect() -> Server:
-    """Find the address of the server and the token for it in the settings.
+    """Return a client of the server that options, environment or contexts name; else of this machine's.
 
-    The other settings are checked only if something is wrong: that takes twice as long as the rest of a command.
+    The settings are checked only if something is wrong: that takes twice as long as the rest of a command.
     """
-    problems: list[str] = []
-    given = read_values(os.environ, ("host", "port", "token"), ("token",), problems)
-    port = str(given.get("port", DEFAULT_PORT))
-    if problems or not port.isdecimal():
-        read_settings()
-    token = given.get("token") or _read_token()
-    return Server(str(given.get("host", DEFAULT_HOST)), int(port), str(token))
-
-
-def _read_token() -> str:
-    path = find_config_dir(os.environ) / TOKEN_FILE
-    try:
-        token = path.read_text(encoding="ascii").strip() if path.exists() else ""
-    except (OSError, UnicodeDecodeError) as error:
-        fail(f"The token file {str(path)!r} cannot be read: {error}.")
-    if not token:
-        read_settings()  # may show the reason: a misspelt setting
-        fail(f"There is no token in {path.parent}. Start the server once with `wakeful serve`, or set WAKEFUL_TOKEN.")
-    return token
-
-
-def read_settings(*, host: str | None = None, port: int | None = None) -> "Settings":
-    """Return all settings, or end the command with the errors in them."""
-    from wakeful.config import ConfigError, load_settings
-
-    try:
-        return load_settings(host=host, port=port)
-    except ConfigError as error:
-        fail(str(error))
+    return Server(find_target())
 
 
 def to_body(
@@ -197,9 +191,3 @@ def failing() -> Generator[None]:
         yield
     except StartError as error:
         fail(str(error))
-
-
-def fail(message: str, code: int = REFUSED) -> NoReturn:
-    """End the command with a message for people."""
-    typer.secho(message, fg=typer.colors.RED, err=True)
-    raise typer.Exit(code)

@@ -6,10 +6,14 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from wakeful.cli.client import connect, fail
+from wakeful.cli.arguments.ids import RUN, find_id
+from wakeful.cli.client import connect
+from wakeful.cli.fail import fail
 from wakeful.cli.show import AsJson, show_done, show_found, show_json, show_list, show_one, show_table
 
-app = typer.Typer(help="Show and change an agent's own database.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Show and change an agent's own database.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
+)
 
 Agent = Annotated[str | None, typer.Option(help="The agent, by name or id; not needed if you have only one.")]
 Table = Annotated[str, typer.Argument(help="A table, as `wakeful db tables` shows it.")]
@@ -331,7 +335,8 @@ def log(
     as_json: AsJson = False,
 ) -> None:
     """Show what changed, the newest first."""
-    asked = {"run_id": run, "table": table, "row_id": row, "before": before, "limit": limit}
+    run_id = None if run is None else find_id(connect(), RUN, run)
+    asked = {"run_id": run_id, "table": table, "row_id": row, "before": before, "limit": limit}
     found = _call(agent, "get", "changelog", **asked)
     columns = ("id", "at", "actor", "op", "table_name", "row_id", "before", "after", "detail", "run_id")
     show_list(found, found["changes"], columns, empty="Nothing has changed yet.", as_json=as_json)
@@ -339,10 +344,12 @@ def log(
 
 @app.command()
 def undo(
-    run_id: Annotated[str, typer.Argument(help="A run, as `wakeful runs` shows it.")], as_json: AsJson = False
+    run_id: Annotated[str, typer.Argument(help="A run, by id or the beginning of it; `wakeful runs` shows ids.")],
+    as_json: AsJson = False,
 ) -> None:
     """Undo a run's changes of rows, except of rows that were changed again since."""
-    done = connect().post("runs", run_id, "undo-data")
+    server = connect()
+    done = server.post("runs", find_id(server, RUN, run_id), "undo-data")
     if as_json:
         show_json(done)
         return

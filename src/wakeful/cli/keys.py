@@ -6,9 +6,17 @@ from typing import Annotated
 import typer
 
 from wakeful.cli.client import fail, failing, read_settings
+from wakeful.cli.remote.target import refuse_remote
 from wakeful.cli.show import AsJson, show_done, show_json
 
-app = typer.Typer(help="Show, restore and rotate the device key.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Show, restore and rotate the device key.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
+)
+
+
+@app.callback()
+def _stay_here() -> None:
+    refuse_remote("`wakeful key` is about the device key of")
 
 
 @app.command()

@@ -1,5 +1,7 @@
 """The `wakeful` command. Only the module of the subcommand that is called is imported."""
 
+import os
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -7,29 +9,57 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from wakeful.cli.remote import options
+
 
 class Lazy(NamedTuple):
     """The place of a subcommand, and its line in the list of commands."""
 
     place: str  # module:name, below wakeful.cli
     help: str
+    is_local: bool = False  # it works on this machine alone, so it takes no --url
 
 
 COMMANDS = {
-    "serve": Lazy("server:serve", "Run the server until Ctrl-C or SIGTERM."),
-    "migrate": Lazy("server:migrate", "Bring the store's schema up to date."),
-    "version": Lazy("server:version", "Print the version."),
-    "runs": Lazy("agents:runs", "List runs and what each used, the latest first."),
-    "agenda": Lazy("agenda:agenda", "Show what ran and what will run."),
-    "pause": Lazy("agenda:pause", "Hold back the wakes of one agent, or of all your agents."),
-    "resume": Lazy("agenda:resume", "End a pause."),
-    "zone": Lazy("zone:zone", "Show your time zone, or set it."),
-    "wake": Lazy("wakes:app", "Book, list and change wakes."),
-    "agent": Lazy("agents:app", "List, create and change agents."),
-    "channel": Lazy("channels:app", "Set up how notifications reach you."),
+    "chat": Lazy("chat.chat:chat", "Talk to an agent."),
+    "ask": Lazy("chat.ask:ask", "Send one message to an agent and print its answer."),
+    "serve": Lazy("server:serve", "Run the server until Ctrl-C or SIGTERM.", is_local=True),
+    "migrate": Lazy("server:migrate", "Bring the store's schema up to date.", is_local=True),
+    "version": Lazy("server:version", "Print the version.", is_local=True),
+    "completion": Lazy("completion:completion", "Print a script that completes commands in your shell.", is_local=True),
+    "open": Lazy("ops.login:open_page", "Open the page in a browser, logged in."),
+    "login": Lazy("ops.login:login", "Print a new link that logs a browser in, once."),
+    "status": Lazy(
+        "ops.status:status",
+        "Show the server on one screen: address, version, readiness, model, next wakes, running runs, disk.",
+    ),
+    "doctor": Lazy(
+        "ops.doctor:doctor",
+        "Check settings, keys, disk, clock, database, model, MCP servers, port and versions; say what to do.",
+    ),
+    "logs": Lazy("ops.logs:logs", "Show the last lines of the server's log."),
+    "runs": Lazy("runs:runs", "List runs and what each used, the latest first."),
+    "agenda": Lazy("wakes.agenda:agenda", "Show what ran and what will run."),
+    "pause": Lazy("wakes.agenda:pause", "Hold back the wakes of one agent, or of all your agents."),
+    "resume": Lazy("wakes.agenda:resume", "End a pause."),
+    "zone": Lazy("people.zone:zone", "Show your time zone, or set it."),
+    "context": Lazy("remote.commands:app", "Save servers, and choose the one that commands use."),
+    "wake": Lazy("wakes.wakes:app", "Book, list and change wakes."),
+    "session": Lazy("sessions.sessions:app", "List, read and change sessions."),
+    "inbox": Lazy("inbox.inbox:app", "Read notifications, and act on them."),
+    "agent": Lazy("agents.agents:app", "List, create and change agents."),
+    "model": Lazy("models.models:app", "Add, test and choose models."),
+    "user": Lazy("people.users:app", "List, add and remove users; for owners."),
+    "token": Lazy("people.tokens:app", "List, create and revoke access tokens."),
+    "channel": Lazy("inbox.channels:app", "Set up how notifications reach you."),
     "db": Lazy("data:app", "Show and change an agent's own database."),
-    "key": Lazy("keys:app", "Show, restore and rotate the device key."),
+    "config": Lazy("ops.config:app", "Show and check the settings of this machine.", is_local=True),
+    "mcp": Lazy("ops.mcp:app", "Add, list and test MCP servers in the settings file.", is_local=True),
+    "key": Lazy("keys:app", "Show, restore and rotate the device key.", is_local=True),
 }
+
+
+_TYPERS_OWN = ("install_completion", "show_completion")
 
 
 class LazyGroup(TyperGroup):
@@ -46,18 +76,31 @@ class LazyGroup(TyperGroup):
             self.add_command(load(name), name)
         return super().resolve_command(ctx, args)
 
+    def _main_shell_completion(self, ctx_args: Any, prog_name: str, complete_var: str | None = None) -> None:
+        """Answer a shell that asks for the next word. Typer's own answer would import rich for the help texts."""
+        if os.environ.get(complete_var or "_WAKEFUL_COMPLETE"):
+            from wakeful.cli.completion import print_next_words
+
+            print_next_words(self, ctx_args, prog_name)
+            sys.exit(0)
+
 
 def load(name: str) -> Any:
     """Import a subcommand."""
     module, _, attribute = COMMANDS[name].place.partition(":")
     found: typer.Typer | Callable[..., None] = getattr(import_module(f"wakeful.cli.{module}"), attribute)
     if isinstance(found, typer.Typer):
-        group = typer.main.get_command(found)
-        group.name = name
-        return group
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name)(found)
-    return typer.main.get_command(alone)
+        command = typer.main.get_command(found)
+        command.name = name
+        # Typer's own options would install a completion of the group alone; `wakeful completion` is for all commands.
+        command.params = [each for each in command.params if each.name not in _TYPERS_OWN]
+    else:
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(name)(found)
+        command = typer.main.get_command(alone)
+    if not COMMANDS[name].is_local:
+        options.add_to(command)
+    return command
 
 
 app = typer.Typer(
@@ -69,6 +112,4 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def wakeful() -> None:
-    """Run and use a server for agents that set their own alarm."""
+app.callback()(options.wakeful)

@@ -1,16 +1,21 @@
 """`wakeful serve` and `wakeful migrate`. The server is imported only when one is called, since that takes seconds."""
 
 import asyncio
+import logging
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from wakeful.cli.client import fail, failing, read_settings
+from wakeful.cli.remote.target import refuse_remote
+from wakeful.cli.show import print_note
 from wakeful.sources import TOKEN_FILE
 
 if TYPE_CHECKING:
     from wakeful.config import Settings
+
+log = logging.getLogger(__name__)
 
 
 def serve(
@@ -25,21 +30,23 @@ def serve(
     """Run the server until Ctrl-C or SIGTERM."""
     if yes and not new:
         fail("--yes confirms --new, so it needs --new.", 2)
+    refuse_remote("`wakeful serve` starts a server on")
     settings = read_settings(host=host, port=port)
-    from wakeful.cli.logs import setup_logging
-    from wakeful.config import secrets_of
-
     if new:
         _set_data_aside(settings, is_confirmed=yes)
+    _show_start(settings)
     from wakeful.app.listening import hide_memory, load_node
     from wakeful.app.listening import serve as listen
+    from wakeful.app.logs.lines import setup_logging
+    from wakeful.config import secrets_of
 
-    hide_memory()  # no core dump or debugger may read the keys in it
+    is_hidden = hide_memory()  # no core dump or debugger may read the keys in it
     setup_logging(settings.log_level, settings.log_format, secrets_of(settings))
+    if not is_hidden:
+        log.warning("other programs of this user can read the server's memory and its keys; only Linux prevents it")
 
-    def announce(address: str, login: str, recovery_key: str | None) -> None:
+    def announce(address: str, login: str, recovery_key: str | None, model: str) -> None:
         typer.echo(f"Wakeful {_version()} on {address} · {_describe_store(settings)}")
-        typer.echo(f"Log in (once, within 10 minutes): {address}{login}")
         if settings.token is None:
             typer.echo(f"Programs send the token in {settings.config_dir / TOKEN_FILE} as a bearer token.")
         if recovery_key is not None:
@@ -47,8 +54,9 @@ def serve(
                 "Recovery key, not shown at later starts; write it down and keep it apart from this machine: "
                 + recovery_key
             )
-        if settings.model == "demo":
-            typer.echo("The model is the built-in demo, which is not an LLM. Set WAKEFUL_MODEL for a real one.")
+        if model == "demo":
+            typer.echo("The model is the built-in demo, which is not an LLM. Add a real one with `wakeful model add`.")
+        typer.echo(f"Log in (once, within 10 minutes): {address}{login}")
 
     with failing():
         asyncio.run(listen(settings, lambda: load_node(settings), announce))
@@ -56,6 +64,7 @@ def serve(
 
 def migrate() -> None:
     """Bring the store's schema up to date. The server also does this when it starts."""
+    refuse_remote("`wakeful migrate` changes the store of")
     settings = read_settings()
     from wakeful.app.listening import load_node
 
@@ -97,6 +106,18 @@ def _set_data_aside(settings: "Settings", *, is_confirmed: bool) -> None:
                 fail("Nothing was changed.")
         folder = set_aside(settings, earlier)
     typer.echo(f"Moved into {folder}: {', '.join(earlier.names)}.")
+
+
+def _show_start(settings: "Settings") -> None:
+    """Print on a terminal what takes the next seconds. A log that is not a terminal has lines of its own."""
+    if not sys.stderr.isatty():
+        return
+    from wakeful.app.earlier_data import is_first_start
+
+    if is_first_start(settings):
+        print_note(f"First start: creating a store in {settings.data_dir} and a device key in {settings.config_dir} …")
+    else:
+        print_note(f"Starting with {_describe_store(settings)} …")
 
 
 def _describe_store(settings: "Settings") -> str:

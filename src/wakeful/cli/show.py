@@ -2,16 +2,44 @@
 
 import json
 import os
+import re
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Annotated, Any, NamedTuple, cast
-from unicodedata import category, east_asian_width
+from contextvars import ContextVar
+from datetime import UTC, datetime, tzinfo
+from typing import Annotated, Any, TextIO, cast
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
+from wakeful.cli.fail import WRONG, fail
+from wakeful.cli.tables import NOTHING, Cell, fit, width_of, widths_of
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 PageOption = Annotated[str | None, typer.Option(help="The next page, as the end of a list names it.")]
+_zone: ContextVar[tzinfo | None] = ContextVar("zone", default=None)  # None: this machine's
+
+
+def _take_zone(name: str | None) -> str | None:
+    """Show times in a zone from now on."""
+    if name is None:
+        return None
+    try:
+        _zone.set(ZoneInfo(name))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        fail(f"--zone must be an IANA zone such as Europe/Berlin, got {name!r}.", WRONG)
+    return name
+
+
+OutputZone = Annotated[
+    str | None,
+    typer.Option(
+        "--zone",
+        help="Show times in this IANA zone, such as Europe/Berlin; without it, in this machine's.",
+        callback=_take_zone,
+    ),
+]
 
 _COLOURS = {
     "success": "green",
@@ -25,13 +53,12 @@ _COLOURS = {
     "cancelled": "yellow",
     "stopped": "yellow",
 }
+_INSTANT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
-class Cell(NamedTuple):
-    """A text and its colour."""
-
-    text: str
-    colour: str | None = None
+def has_colour(stream: TextIO) -> bool:
+    """Return whether a stream shows colours: a terminal, and nobody asked for none."""
+    return stream.isatty() and "NO_COLOR" not in os.environ
 
 
 def show_json(value: Any) -> None:
@@ -44,12 +71,15 @@ def show_done(result: Any, text: str, as_json: bool) -> None:
 
 
 def show_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, empty: str) -> None:
-    """Print rows as a table, or a hint if there are none."""
+    """Print rows as a table, or a hint if there are none. On a terminal it is made to fit; elsewhere ids stay whole."""
     if not rows:
         typer.echo(empty)
         return
-    headers = [column.replace("_", " ") for column in columns]
-    _print_table(headers, [[_cell(column, row.get(column)) for column in columns] for row in rows])
+    lines = [
+        [Cell(column.replace("_", " "), "bold") for column in columns],
+        *([_cell(column, row.get(column)) for column in columns] for row in rows),
+    ]
+    _print_table(fit(lines, shutil.get_terminal_size().columns) if sys.stdout.isatty() else lines)
 
 
 def show_list(
@@ -71,28 +101,23 @@ def show_list(
 
 def show_found(found: Mapping[str, Any]) -> None:
     """Print rows of an agent's database unchanged, one per line."""
-    _print_table([*map(_harmless, found["columns"])], [[*map(_value, row)] for row in found["rows"]])
+    headers = [Cell(harmless(column), "bold") for column in found["columns"]]
+    _print_table([headers, *([*map(_value, row)] for row in found["rows"])])
     if found["truncated"]:
         typer.echo("Not all rows are shown.")
 
 
-def _print_table(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
-    """Print columns side by side. Lines are not cut on a narrow terminal, so that ids stay whole."""
-    lines = [[Cell(header, "bold") for header in headers], *rows]
-    widths = [max(_width(line[number].text) for line in lines) for number in range(len(headers))]
+def _print_table(lines: Sequence[Sequence[Cell]]) -> None:
+    """Print columns side by side."""
+    widths = widths_of(lines)
     for line in lines:
         padded = zip(line, widths, strict=True)
-        shown = [_paint(cell) + " " * (width - _width(cell.text)) for cell, width in padded]
+        shown = [_paint(cell) + " " * (width - width_of(cell.text)) for cell, width in padded]
         typer.echo("  ".join(shown).rstrip())
 
 
-def _width(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
-    return sum(0 if category(each) == "Mn" else 2 if east_asian_width(each) in "WF" else 1 for each in text)
-
-
 def _paint(cell: Cell) -> str:
-    if cell.colour is None or not cell.text or "NO_COLOR" in os.environ or not sys.stdout.isatty():
+    if cell.colour is None or not cell.text or not has_colour(sys.stdout):
         return cell.text
     if cell.colour in ("bold", "dim"):
         return typer.style(cell.text, **{cell.colour: True})
@@ -104,9 +129,14 @@ def in_words(code: str | None) -> str | None:
     return code and code.replace("_", " ")
 
 
+def in_local_time(text: str) -> str:
+    """Return a sentence of the server with its instants in the zone that was asked for, else in this machine's."""
+    return _INSTANT.sub(lambda found: show_time(found[0]), text)
+
+
 def print_note(words: str) -> None:
     """Print a note on standard error, apart from the result."""
-    typer.secho(words, fg=typer.colors.YELLOW, err=True)
+    typer.secho(words, fg=typer.colors.YELLOW if has_colour(sys.stderr) else None, err=True)
 
 
 def show_one(value: Mapping[str, Any]) -> None:
@@ -119,33 +149,43 @@ def show_one(value: Mapping[str, Any]) -> None:
 
 def _value(value: Any) -> Cell:
     if value is None:
-        return Cell("–", "dim")
-    return Cell(_harmless(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)))
+        return Cell(NOTHING, "dim")
+    return Cell(harmless(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)))
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
     """Escape control characters, so that a text by a model cannot control the terminal."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
+def printable(text: str) -> str:
+    """Escape control characters except line breaks and tabs, so that a text by a model cannot control the terminal."""
+    return "\n".join(map(harmless, text.expandtabs(4).split("\n")))
+
+
 def _cell(column: str, value: Any) -> Cell:
     if value is None:
-        return Cell("–", "dim")
+        return Cell(NOTHING, "dim")
     if column == "status":
         return Cell(str(value), _COLOURS.get(str(value)))
-    if (column == "at" or column.endswith("_at")) and isinstance(value, str):
-        return Cell(_time(value))
+    if (column in ("at", "until") or column.endswith("_at")) and isinstance(value, str):
+        return Cell(show_time(value))
     if isinstance(value, list) and all(isinstance(each, str) for each in cast("list[Any]", value)):
-        return Cell(_harmless(", ".join(cast("list[str]", value))))
+        return Cell(harmless(", ".join(cast("list[str]", value))))
     if isinstance(value, dict | list):
-        return Cell(_harmless(json.dumps(value, ensure_ascii=False)))
-    return Cell(_harmless(str(value)))
+        return Cell(harmless(json.dumps(value, ensure_ascii=False)))
+    return Cell(harmless(str(value)))
 
 
-def _time(text: str) -> str:
-    """Return an instant in this machine's time zone, to the second."""
+def show_time(text: str, form: str = "%Y-%m-%d %H:%M:%S") -> str:
+    """Return an instant in the zone that was asked for, else in this machine's, to the second."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
         return text
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(_zone.get()).strftime(form)
+
+
+def show_time_and_zone(text: str) -> str:
+    """Return an instant for a sentence, with the name of its zone."""
+    return show_time(text, "%Y-%m-%d %H:%M:%S %Z")

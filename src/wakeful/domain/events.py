@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from wakeful.domain.types import RunNote, RunUsage
+from wakeful.domain.types import RunNote, RunUsage, ServerNoteCode
 
 RecallAction = Literal["scheduled", "deferred", "fired", "rescheduled", "skipped", "cancelled", "failed"]
 
@@ -167,6 +167,15 @@ class StreamDelta(_Stored):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServerNote(WorkerFrame):
+    """The server has written to the model, or remarks on its answer; the transcript has it too."""
+
+    type: Literal["server_note"] = "server_note"
+    code: ServerNoteCode
+    text: str  # for people
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionStarted(WorkerFrame):
     """The context is about to be compressed."""
 
@@ -318,6 +327,7 @@ class Notification(_OfUser):
     run_id: str | None = None
     wake_id: str | None = None
     view_ref: str | None = None
+    times: Mapping[str, datetime] = field(default_factory=dict[str, datetime])  # in `body`, as written there
 
 
 RunFrame = (
@@ -336,6 +346,7 @@ RunFrame = (
     | ToolStarted
     | ToolCall
     | StreamDelta
+    | ServerNote
     | CompressionStarted
     | ContextCompressed
     | ProfileSwitched

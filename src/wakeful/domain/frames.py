@@ -4,9 +4,18 @@ from dataclasses import fields
 from functools import cache
 from typing import Any, Protocol
 
-from wakeful.domain.events import RecallUpdate, RunUpdate, ScheduleUpdate, SessionFrame, UserFrame, wire_name
+from wakeful.domain.events import (
+    RecallUpdate,
+    RunUpdate,
+    ScheduleUpdate,
+    ServerNote,
+    SessionFrame,
+    UserFrame,
+    wire_name,
+)
+from wakeful.domain.labels import SERVER_NOTES
 from wakeful.domain.news import RunChanged, WakeChanged
-from wakeful.domain.types import CallType, Run, Wake, WakeKind, WakeStatus
+from wakeful.domain.types import CallType, Run, ServerNoteCode, Wake, WakeKind, WakeStatus
 from wakeful.domain.wakes.kinds import kind_of
 
 _RECALL_STATUS: dict[WakeStatus, str] = {
@@ -33,6 +42,11 @@ class Recall(Protocol):
 def recall_status(status: WakeStatus) -> str:
     """Return the status of a recall as its API shows it."""
     return _RECALL_STATUS.get(status, "cancelled")
+
+
+def server_note(code: ServerNoteCode) -> ServerNote:
+    """Return the frame of a remark of the server."""
+    return ServerNote(code=code, text=SERVER_NOTES[code])
 
 
 def recall_update(recall: Recall, change: WakeChanged) -> RecallUpdate:

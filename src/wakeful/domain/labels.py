@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wakeful.domain.types import RunNote, RunStatus, ScheduleMode, WakeKind
+from wakeful.domain.types import RunNote, RunStatus, ScheduleMode, ServerNoteCode, WakeKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Mode:
 
 
 TOOLSETS: Mapping[str, Toolset] = {
-    "recall": Toolset("Recalls", "Wake itself in the same session", needs_self_scheduling=True),
+    "recall": Toolset("Recalls", "Schedule its own runs in the same session", needs_self_scheduling=True),
     "scheduler": Toolset("Scheduler", "Schedule messages and sessions within a day", needs_self_scheduling=True),
     "next_run": Toolset("Next run", "Schedule its own next run, one at a time", needs_self_scheduling=True),
     "database": Toolset("Database", "An encrypted database of its own"),
@@ -43,9 +43,9 @@ MODES: Mapping[ScheduleMode, Mode] = {
 }
 
 WAKE_KINDS: Mapping[WakeKind, str] = {
-    "recall": "Recall",
+    "recall": "Scheduled run",
     "message": "Scheduled message",
-    "session": "New session",
+    "session": "Scheduled session",
     "next_run": "Next run",
 }
 
@@ -68,6 +68,18 @@ RUN_NOTES: Mapping[RunNote, str] = {
     "bad_calls": "too many bad tool calls",
     "too_many_calls": "too many tool calls in one reply",
     "answer_too_long": "answer too long",
+    "output_limit": "answer cut off at the output limit",
+    "repeated_text": "stopped for repeating its text",
+    "call_as_text": "wrote a tool call as text",
+    "unkept_promise": "promised later work and scheduled nothing",
+}
+
+# The server's remarks in a transcript, for people; the model reads longer ones.
+SERVER_NOTES: Mapping[ServerNoteCode, str] = {
+    "budget": "The server asked it to finish: most of the run's budget is used up.",
+    "promise": "The server asked it to schedule the work it promised, or to say that it does not do it.",
+    "call_as_text": "It wrote a tool call as text, so nothing was called. Its model may not support tools: test it.",
+    "unkept_promise": "It promised to do something later and scheduled nothing, so it will not wake for it.",
 }
 
 # Reasons why a run was moved, skipped or ended, and the decisions in a wake's history.
@@ -93,6 +105,7 @@ REASONS: Mapping[str, str] = {
     "replanned": "rescheduled after the clock was wrong",
     "cron": "the next time of its cron rule",
     "session_deleted": "the session was deleted",
+    "forgotten": "nobody wrote there or edited it for a long time",
     "self_scheduling_off": "self-scheduling is off",
     "attempts_used_up": "no attempts left",
     "starts_used_up": "the server crashed too often before it began",

@@ -70,6 +70,11 @@ class AgentChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelsChanged:
+    """A model was added, changed, tested or removed, or there is another default."""
+
+
+@dataclass(frozen=True, slots=True)
 class NoticeAdded:
     """A notice was added to the inbox."""
 
@@ -117,6 +122,7 @@ News = (
     | SessionChanged
     | SessionGone
     | AgentChanged
+    | ModelsChanged
     | NoticeAdded
     | ApprovalChanged
     | DatabaseChanged

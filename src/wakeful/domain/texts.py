@@ -42,6 +42,11 @@ def first_words(text: str) -> str:
     return words if len(words) <= _MAX_TITLE else words[: _MAX_TITLE - 1].rsplit(" ", 1)[0] + "…"
 
 
+def title_of(label: str, text: str) -> str:
+    """Return what something is about, in one line: its label, or the first words of its text."""
+    return label or first_words(text)
+
+
 def refuse_value(field: str, value: object, accepted: str, refuse: type[Invalid] = Invalid) -> NoReturn:
     """Raise an error that names the field, what it must be, and the value."""
     raise refuse(f"`{field}` must be {accepted}, got {show(value)}.", field=field)

@@ -26,7 +26,12 @@ RunNote = Literal[
     "bad_calls",
     "too_many_calls",
     "answer_too_long",
+    "output_limit",
+    "repeated_text",
+    "call_as_text",
+    "unkept_promise",
 ]
+ServerNoteCode = Literal["budget", "promise", "call_as_text", "unkept_promise"]
 Trigger = Literal["message", "wake", "run_now"]
 ScheduleMode = Literal["ambient", "reactive", "project", "manual"]
 Role = Literal["owner", "user"]
@@ -350,6 +355,8 @@ class Notice:
     read_at: datetime | None = None
     taken_at: datetime | None = None  # when sending it over the channels started; None: not yet
     told_at: datetime | None = None  # when sending ended, with whatever result
+    times: Mapping[str, Any] | None = None  # instants (ISO 8601) by their names in `body`, as in "until {until}"
+    resolved_at: datetime | None = None  # when what it asks for was done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

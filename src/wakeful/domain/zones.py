@@ -70,6 +70,12 @@ def offset_zone(text: str) -> tzinfo:
     return timezone(-offset if sign == "-" else offset)
 
 
+def write_time(at: datetime, zone: str | None) -> str:
+    """Return a time for people, in their zone, with its name; in UTC if theirs is not known."""
+    name = zone or "UTC"
+    return f"{at.astimezone(load_zone(name)):%Y-%m-%d %H:%M:%S} ({name})"
+
+
 def resolve_wall_clock(local: datetime, zone: tzinfo) -> datetime:
     """Return the UTC instant at which clocks in the zone show `local`, a naive time.
 

@@ -81,7 +81,7 @@ class Engine:
             asyncio.create_task(self.scheduler.run(), name="wakeful-scheduler"),
             asyncio.create_task(self.runner.run(), name="wakeful-runner"),
             asyncio.create_task(self._presence.run(), name="wakeful-presence"),
-            asyncio.create_task(_every(timedelta(minutes=1), self._look_after), name="wakeful-upkeep"),
+            asyncio.create_task(_every(timedelta(minutes=1), self.look_after), name="wakeful-upkeep"),
             asyncio.create_task(_every(timedelta(minutes=1), self.upkeep.tidy), name="wakeful-tidy"),
             asyncio.create_task(_every(timedelta(hours=1), self.upkeep.forget), name="wakeful-retention"),
         ]
@@ -151,7 +151,8 @@ class Engine:
         if not self._are_leases_behind():  # else nodes that had no time to renew their lease look dead
             await self.holds.sweep()
 
-    async def _look_after(self) -> None:
+    async def look_after(self) -> None:
+        """Audit the wakes and runs, as every minute; `readiness` reports the findings."""
         self._health = await self.upkeep.audit()
         if not self._health.is_good:
             log.error("liveness audit failed", extra={"problems": self.readiness().problems})

@@ -1,4 +1,4 @@
-"""Save the frames of a run, then publish them: the first at once, later ones ten times a second."""
+"""Save the frames of a run, then publish them: the first at once, later ones in batches of 20 to 100 ms."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -6,10 +6,18 @@ from contextlib import nullcontext, suppress
 
 from wakeful.domain.events import RunFrame, StepSaved, StreamDelta, ThinkingDelta
 
-_SAVE_EVERY = 0.1  # seconds; the deltas of this time become one frame
+_MIN_BATCH, _MAX_BATCH = 0.02, 0.1  # seconds; the deltas of this time become one frame
 _MAX_WAITING = 1_000  # frames; beyond, the run waits for the store
 
 Save = Callable[[StepSaved | None, Sequence[RunFrame]], Awaitable[None]]
+
+
+def batch_seconds(commit_seconds: float) -> float:
+    """Return how long to collect frames after a commit that took that long.
+
+    As long as the commit: text streams smoothly if the store is fast, and keeps a slow one busy half of the time.
+    """
+    return min(max(commit_seconds, _MIN_BATCH), _MAX_BATCH)
 
 
 class FrameWriter:
@@ -20,7 +28,7 @@ class FrameWriter:
         self._waiting: list[RunFrame] = []
         self._merging: type[StreamDelta | ThinkingDelta] | None = None  # the kind of frame that the pieces become
         self._pieces: list[str] = []
-        self._saved_at = 0.0
+        self._next_save_at = 0.0  # on the loop's clock
         self._has_more = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
@@ -43,7 +51,7 @@ class FrameWriter:
             await self._task
 
     async def say(self, frame: RunFrame) -> None:
-        """Queue a frame, to be saved and then published within 0.1 s."""
+        """Queue a frame, to be saved and then published within 0.1 s of the last save."""
         if self._failure is not None:
             raise self._failure
         self.has_spoken = True
@@ -87,7 +95,7 @@ class FrameWriter:
         loop = asyncio.get_running_loop()
         while True:
             await self._has_more.wait()
-            await asyncio.sleep(max(0.0, self._saved_at + _SAVE_EVERY - loop.time()))
+            await asyncio.sleep(max(0.0, self._next_save_at - loop.time()))
             try:
                 await self._write(None)
             except Exception as error:  # noqa: BLE001  (raised by the next `say`)
@@ -100,5 +108,8 @@ class FrameWriter:
             frames, self._waiting = self._waiting, []
             self._has_more.clear()
             if frames or step is not None:
+                clock = asyncio.get_running_loop().time
+                began = clock()
                 await self._save(step, frames)
-                self._saved_at = asyncio.get_running_loop().time()
+                saved = clock()
+                self._next_save_at = saved + batch_seconds(saved - began)

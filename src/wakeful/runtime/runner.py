@@ -27,7 +27,7 @@ from wakeful.service.runs.claims import Claimed, Claims
 log = logging.getLogger(__name__)
 
 _LOOK_FOR_STOPS = timedelta(seconds=1)  # in case the news got lost
-_STOP_PATIENCE = 1.5  # seconds an executor has to end by itself
+STOP_PATIENCE = 1.5  # seconds an executor has to end by itself
 _DRAIN_PATIENCE = 5.0
 _DRAIN_TRIES = 3
 _SECOND_LOOK = 0.25  # seconds
@@ -81,10 +81,10 @@ class Runner:
         max_headless: int,
         on_finished: Callable[[ClaimedRun, Outcome], None] = lambda _run, _outcome: None,
     ) -> None:
-        self._claims = claims
+        self.claims = claims
         self._on_finished = on_finished
         self._clock = clock
-        self._executor = executor
+        self.executor = executor
         self._max_headless = max_headless
         self._held: dict[str, _Held] = {}
         self._nudged = asyncio.Event()
@@ -155,14 +155,14 @@ class Runner:
             return
         # An open claim may have been made, and its answer lost on the way. What we do not know of is free.
         if self._is_claim_open or self._has_strays:
-            await self._claims.give_back_all_but({held.claim for held in self._held.values()})
+            await self.claims.give_back_all_but({held.claim for held in self._held.values()})
         self._is_claim_open, self._has_strays = True, False
-        claims = await self._claims.claim(self._free_slots())
+        claims = await self.claims.claim(self._free_slots())
         self._is_claim_open = False
         for claimed in claims:
             self._start(claimed)
         # A claim skips runs whose row or wake another transaction holds just then, and there is no news of its end.
-        if has_news and self._claims.passes_by and self._second_look is None:
+        if has_news and self.claims.passes_by and self._second_look is None:
             self._second_look = asyncio.get_running_loop().call_later(_SECOND_LOOK, self._look_once_more)
         self._turned_at = self._clock.monotonic()
 
@@ -188,7 +188,7 @@ class Runner:
         for tries_left in reversed(range(_DRAIN_TRIES)):
             try:
                 finishing = {held.claim for held in self._held.values() if held.is_finishing}
-                await self._claims.give_back_all_but(finishing)
+                await self.claims.give_back_all_but(finishing)
             except Unavailable as error:
                 if tries_left:
                     await asyncio.sleep(PAUSE)
@@ -240,7 +240,7 @@ class Runner:
                 held.is_finishing = True
                 self._nudged.set()  # its slot is free while its end is written: the next claim need not wait for that
                 frame, unsaved = _last_words(held, outcome), held.teller.take_unsaved()
-                finish = partial(self._claims.finish, last_step=held.last_step, unsaved=unsaved)
+                finish = partial(self.claims.finish, last_step=held.last_step, unsaved=unsaved)
                 if await insist(lambda: finish(held.run, outcome, frame), Unavailable):
                     self._on_finished(held.run, outcome)
                 self._shortages = 0
@@ -269,7 +269,7 @@ class Runner:
         except asyncio.CancelledError:
             if held.given_up is None and held.stop.is_requested:
                 return Outcome(status="stopped", reason="stopped")
-            if held.given_up is None and held.is_over_limit and self._claims.is_store_away:
+            if held.given_up is None and held.is_over_limit and self.claims.is_store_away:
                 return self._release(held)  # it spent the time waiting for the store
             if held.given_up is None and held.is_over_limit:
                 text = f"The run took longer than its limit of {held.limit}."
@@ -317,7 +317,7 @@ class Runner:
         self.shortage = lacks.message
         held.given_up = "released"
         try:
-            await self._claims.put_off(held.run, lacks.code, is_told=held.run.id in self._put_off_runs)
+            await self.claims.put_off(held.run, lacks.code, is_told=held.run.id in self._put_off_runs)
             self._put_off_runs.add(held.run.id)
         except Unavailable:
             self._has_strays = True  # released with the next turn
@@ -331,9 +331,9 @@ class Runner:
         run = held.run
         reason: RunNote | None = None
         # Every claim raises the fence, so an earlier attempt may have left steps.
-        steps = await insist(lambda: self._claims.saved_steps(run), Unavailable) if run.fence > 1 else []
+        steps = await insist(lambda: self.claims.saved_steps(run), Unavailable) if run.fence > 1 else []
         before_call = partial(self._note_call, held)
-        async with contextlib.aclosing(self._executor.execute(run, steps, held.stop, before_call)) as events:
+        async with contextlib.aclosing(self.executor.execute(run, steps, held.stop, before_call)) as events:
             async for event in events:
                 match event:
                     case StepSaved(is_last=True):
@@ -351,12 +351,12 @@ class Runner:
 
     async def _note_call(self, held: _Held) -> None:
         if not held.has_called:
-            await insist(lambda: self._claims.note_call(held.run), Unavailable)
+            await insist(lambda: self.claims.note_call(held.run), Unavailable)
             held.has_called = True
 
     async def _save(self, run: ClaimedRun, step: StepSaved | None, frames: Sequence[RunFrame]) -> None:
         writing_id = ids.new_id(self._clock.now())  # one for all retries: the first try may have been committed
-        await insist(lambda: self._claims.save(run, step, frames, writing_id), Unavailable)
+        await insist(lambda: self.claims.save(run, step, frames, writing_id), Unavailable)
 
     async def _pass_on_stops(self) -> None:
         now = time.monotonic()
@@ -364,7 +364,7 @@ class Runner:
         if not self._held or not (self._look_for_stops or is_time):
             return
         self._look_for_stops, self._stops_seen_at = False, now
-        for run_id in await self._claims.stops():
+        for run_id in await self.claims.stops():
             held = self._held.get(run_id)
             if held is not None and not held.stop.is_requested:
                 _ask_to_stop(held)
@@ -384,7 +384,7 @@ def _last_words(held: _Held, outcome: Outcome) -> RunFrame | None:
 def _ask_to_stop(held: _Held) -> None:
     """Ask the executor to end, and cancel it if it does not."""
     held.stop.request()
-    asyncio.get_running_loop().call_later(_STOP_PATIENCE, _cancel_work, held)
+    asyncio.get_running_loop().call_later(STOP_PATIENCE, _cancel_work, held)
 
 
 def _cancel_work(held: _Held) -> None:

@@ -77,10 +77,10 @@ class Scheduler:
         """Fire due wakes, recover lost runs, and return when to look next."""
         self._nudged.clear()  # first, so that news that comes during the turn is not lost
         looked_at = self._clock.now()
-        moved = fired = await self._fire_batch()
+        moved = fired = await self.fire_batch()
         while fired == self._batch:
             self._on_queued()
-            moved += (fired := await self._fire_batch())
+            moved += (fired := await self.fire_batch())
         if self._is_full():  # otherwise a run that has waited for long starts now, and did not wait for a slot
             await self._firing.shed_low()
         self._on_queued()
@@ -106,7 +106,8 @@ class Scheduler:
             self._on_queued()
         return moved
 
-    async def _fire_batch(self) -> int:
+    async def fire_batch(self) -> int:
+        """Decide about the wakes that are due, at most a batch of them, and return how many."""
         try:
             return await self._firing.fire_due()
         except StoreBusy:

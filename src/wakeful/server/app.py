@@ -14,7 +14,8 @@ from wakeful.server.page import page_router
 from wakeful.server.rest.agents import agents, instruction_files, mcp_servers
 from wakeful.server.rest.database import database, rows, tables, views
 from wakeful.server.rest.inbox import channels, notifications
-from wakeful.server.rest.ops import about, health, storage
+from wakeful.server.rest.models import models
+from wakeful.server.rest.ops import about, health, logs, storage
 from wakeful.server.rest.people import accounts
 from wakeful.server.rest.runs import approvals, runs
 from wakeful.server.rest.sessions import sessions
@@ -33,7 +34,6 @@ def create_app(
     find_problems: Callable[[], Sequence[str]],
     *,
     heartbeat_seconds: float,
-    model: str = "demo",
     is_shared: bool = False,
     find_held: Callable[[], Sequence[Mapping[str, object]]] = lambda: (),
     shell: Confined = "refused",
@@ -42,19 +42,13 @@ def create_app(
 
     `find_problems` returns the reasons why wakes do not fire, `find_held` the runs that wait for other nodes.
     """
-    app = copy(_application(version))
+    app = copy(application(version))
     app.middleware_stack = None  # built at the first request, for this copy
     app.state = State()
     app.state.services = services
     app.state.find_problems = find_problems
     app.state.find_held = find_held
-    app.state.about = about.About(
-        version=version,
-        model=model,
-        is_demo=model == "demo",
-        store="postgresql" if is_shared else "sqlite",
-        shell=shell,
-    )
+    app.state.about = about.Fixed(version=version, store="postgresql" if is_shared else "sqlite", shell=shell)
     app.state.sockets = Sockets(
         services=services,
         open_sockets=OpenSockets(services.accounts),
@@ -65,7 +59,7 @@ def create_app(
 
 
 @cache
-def _application(version: str) -> FastAPI:
+def application(version: str) -> FastAPI:
     """Create the routes, once. What they need of a node is in the state of its copy."""
     app = FastAPI(title="Wakeful", version=version, responses=errors.RESPONSES, docs_url=None, redoc_url=None)
     errors.install(app)
@@ -85,7 +79,9 @@ def _application(version: str) -> FastAPI:
         frame_schema.router,
         health.router,
         login.router,
+        logs.router,
         mcp_servers.router,
+        models.router,
         next_runs.router,
         notifications.router,
         page_router(),

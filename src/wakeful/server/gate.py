@@ -58,7 +58,7 @@ class Gate:
     """Authenticates requests, and answers the others with an error."""
 
     def __init__(self, app: ASGIApp, accounts: Accounts, tries: Tries, settings: Settings) -> None:
-        self._app = app
+        self.app = app
         self._accounts = accounts
         self._tries = tries
         self._sockets = SocketCounts(settings.sockets_per_token)
@@ -66,7 +66,7 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         try:
             is_known = await self._admit(scope)
@@ -77,7 +77,7 @@ class Gate:
             # Without the layers of the frameworks in between, which cost as much as sending the frame.
             scope["state"]["send"] = send
             with self._sockets.counted(scope["state"]["identity"].token_id):
-                await self._app(scope, receive, send)
+                await self.app(scope, receive, send)
             return
         await self._pass_on(scope, receive, send, MAX_BODY if is_known else MAX_OPEN_BODY)
 
@@ -156,7 +156,7 @@ class Gate:
 
         try:
             check_length(scope, most)
-            await self._app(scope, limited(receive, most), send_with_headers)
+            await self.app(scope, limited(receive, most), send_with_headers)
         except BodyTooLarge as error:  # if the application did not answer it
             if has_begun:
                 raise

@@ -25,13 +25,13 @@ class Tries:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._by_address: OrderedDict[str, deque[float]] = OrderedDict()
+        self.by_address: OrderedDict[str, deque[float]] = OrderedDict()
         self._all: deque[float] = deque(maxlen=MAX_FROM_ALL)
 
     def check(self, client: str) -> None:
         """Raise TooManyTries if this address must wait."""
         now = self._clock.monotonic()
-        mine = self._by_address.get(network_of(client), deque[float]())
+        mine = self.by_address.get(network_of(client), deque[float]())
         _drop_old(mine, now)
         _drop_old(self._all, now)
         most = 1 if len(self._all) == MAX_FROM_ALL else MAX_FROM_ONE
@@ -42,14 +42,14 @@ class Tries:
         """Count a failed attempt."""
         now = self._clock.monotonic()
         address = network_of(client)
-        self._by_address.setdefault(address, deque(maxlen=MAX_FROM_ONE)).append(now)
-        self._by_address.move_to_end(address)
+        self.by_address.setdefault(address, deque(maxlen=MAX_FROM_ONE)).append(now)
+        self.by_address.move_to_end(address)
         _drop_old(self._all, now)
         if len(self._all) < MAX_FROM_ALL:  # limits the lines per minute, from however many addresses
             log.warning("wrong token", extra={"client": client})
         self._all.append(now)
-        if len(self._by_address) > MAX_ADDRESSES:
-            self._by_address.popitem(last=False)
+        if len(self.by_address) > MAX_ADDRESSES:
+            self.by_address.popitem(last=False)
 
 
 def _drop_old(times: deque[float], now: float) -> None:

@@ -1,6 +1,6 @@
 """All services of a node, for the routes."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +8,6 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from wakeful.domain.agents.mcp_servers import McpState
-from wakeful.domain.agents.model_checks import ModelTrial
 from wakeful.hub import Hub
 from wakeful.service.agents.agents import AgentService
 from wakeful.service.agents.database import AgentData
@@ -17,7 +16,9 @@ from wakeful.service.agents.instruction_files import InstructionFiles
 from wakeful.service.inbox.channels import Channels
 from wakeful.service.inbox.feed import Feed
 from wakeful.service.inbox.notices import NoticeService
+from wakeful.service.models.models import ModelService
 from wakeful.service.people.accounts import Accounts
+from wakeful.service.recent_logs import RecentLogs
 from wakeful.service.runs.approvals import Approvals
 from wakeful.service.runs.metrics import Metrics
 from wakeful.service.runs.runs import RunService
@@ -52,12 +53,14 @@ class Services:
     instructions: InstructionFiles
     mcp_states: Callable[[], Sequence[McpState]]
     metrics: Metrics
+    models: ModelService
     next_runs: NextRuns
     notices: NoticeService
     pauses: PauseService
     presence: PresenceService
     profiles: Profiles
     recalls: Recalls
+    recent_logs: RecentLogs
     runs: RunService
     schedules: Schedules
     sessions: SessionService
@@ -65,7 +68,6 @@ class Services:
     storage: Storage
     stream: Stream
     toolset_of: Callable[[], Mapping[str, str | None]]  # of each of the server's own tools, by name
-    try_model: Callable[[str | None], Awaitable[ModelTrial]]  # by name; None: the server's own
     uploads: Uploads
     wakes: WakeService
     workspace_of: Callable[[str], Path]  # the directory of an agent's files

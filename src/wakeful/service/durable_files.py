@@ -26,6 +26,13 @@ def draft_of(path: Path, data: bytes) -> Generator[Path]:
         draft.unlink(missing_ok=True)
 
 
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file that only its owner can read, in one step; after a crash it has the old content or the new."""
+    with draft_of(path, data) as draft:
+        draft.replace(path)
+        sync_folder(path.parent)
+
+
 def sync_folder(folder: Path) -> None:
     """Make new names in a directory durable."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

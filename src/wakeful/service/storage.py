@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -26,11 +27,13 @@ class DiskUse:
     store: int
     workspaces: int  # agents' files, on this node
     databases: int  # agents' own databases and their snapshots, on this node
+    free: int  # on the disk of the data directory, on this node
 
 
 class Storage:
     def __init__(self, store: Store, data_dir: Path, retention: Retention) -> None:
         self._store = store
+        self._data_dir = data_dir
         self._agents = data_dir / "agents"
         self.retention = retention
 
@@ -39,7 +42,8 @@ class Storage:
         if caller.user.role != "owner":
             raise OwnersOnly
         workspaces, databases = await asyncio.to_thread(_measure, self._agents)
-        return DiskUse(store=await self._store.size(), workspaces=workspaces, databases=databases)
+        free = shutil.disk_usage(self._data_dir).free
+        return DiskUse(store=await self._store.size(), workspaces=workspaces, databases=databases, free=free)
 
 
 def _measure(agents: Path) -> tuple[int, int]:

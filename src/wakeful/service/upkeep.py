@@ -49,16 +49,18 @@ class Upkeep:
         remove_orphaned_uploads: Callable[[], Awaitable[None]],
         owner: str,
         wrong_clock: WrongClock,
+        refresh_models: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
         self._clock = clock
         self._recalls = recalls
-        self._outbox = outbox
+        self.outbox = outbox
         self._retention = retention
         self._finish_erasing = finish_erasing
         self._remove_orphaned_uploads = remove_orphaned_uploads
         self._owner = owner
         self._wrong_clock = wrong_clock
+        self._refresh_models = refresh_models
         self._began = clock.monotonic()
 
     async def audit(self) -> Health:
@@ -83,10 +85,11 @@ class Upkeep:
         await self._wrong_clock.put_right()
         if self._retention.forget_recalls_after_days and self._is_settled():
             await self._recalls.forget(self._retention.forget_recalls_after_days)
-        await self._outbox.sweep()
+        await self.outbox.sweep()
         if self._store.is_shared:  # another node may have deleted agents or sessions that have files here
             await self._finish_erasing()
             await self._remove_orphaned_uploads()
+            await self._refresh_models()  # news of a change may have been lost
 
     def _is_settled(self) -> bool:
         """Return whether the server has run long enough, with a steady clock, to count days without a user."""

@@ -66,7 +66,10 @@ async def _migrate(database: Database, migrations: Sequence[Migration], now: int
             f"{migration.script}\n;INSERT INTO migrations (number, name, applied_at) "
             f"VALUES ({migration.number}, '{migration.name}', {now})"
         )
-        log.info("schema migrated", extra={"number": migration.number, "migration": migration.name})
+        log.debug("migration applied", extra={"number": migration.number, "migration": migration.name})
+    if missing:
+        before, after = max(applied, default=0), missing[-1].number
+        log.info("schema migrated", extra={"from": before, "to": after, "migrations": len(missing)})
     return missing
 
 

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 import orjson
 
+from wakeful.domain.models.models import Model, ModelTest
 from wakeful.domain.runs.approvals import Approval
 from wakeful.domain.types import (
     Agent,
@@ -190,6 +191,8 @@ TOKENS = Table(Token)
 USAGE = Table(RunUsage)
 UPLOADS = Table(Upload)
 APPROVALS = Table(Approval)
+MODELS = Table(Model, key="encrypted_key")
+MODEL_TESTS = Table(ModelTest)
 
 
 ADDED_WAKE = WAKES.rows_of("add_wakes")

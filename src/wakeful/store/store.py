@@ -19,6 +19,7 @@ from wakeful.store.health import StoreHealth
 from wakeful.store.inbox.channels import ChannelRows
 from wakeful.store.inbox.notices import Notices
 from wakeful.store.migrate import Migration, load_migrations, migrate
+from wakeful.store.models.models import ModelRows
 from wakeful.store.people.accounts import AccountRows
 from wakeful.store.rows import to_micros
 from wakeful.store.runs.approvals import ApprovalRows
@@ -37,28 +38,29 @@ class Tx:
 
     def __init__(self, statements: Statements) -> None:
         self._statements = statements
-        self._frames = SessionFrames(statements)
-        self.say = self._frames.say
+        self.frames = SessionFrames(statements)
+        self.say = self.frames.say
         self.accounts = AccountRows(statements)
         self.agents = AgentRows(statements)
         self.approvals = ApprovalRows(statements)
         self.channels = ChannelRows(statements)
         self.directories = DirectoryRows(statements)
         self.instruction_files = InstructionFileRows(statements)
+        self.models = ModelRows(statements)
         self.notices = Notices(statements)
         self.presence = Presence(statements)
         self.runs = RunRows(statements)
         self.sessions = SessionRows(statements)
         self.unconfined_mcp_servers = UnconfinedMcpServers(statements)
         self.usage = UsageRows(statements)
-        self.wakes = WakeRows(statements, self._frames)
+        self.wakes = WakeRows(statements, self.frames)
 
     @classmethod
     async def carry_out(cls, work: "Callable[[Tx], Coroutine[Any, Any, T]]", statements: Statements) -> T:
         """Do work as one transaction: what it said is saved with the rest of it."""
         tx = cls(statements)
         result = await work(tx)
-        await tx._frames.save()
+        await tx.frames.save()
         return result
 
 
@@ -66,7 +68,7 @@ class Store:
     """Transactions, and the news that they leave."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self.database = database
         self.health = StoreHealth()
         self._handlers: dict[type[Any], list[Callable[[Any], None]]] = {}
         database.listen(self._deliver)
@@ -75,35 +77,35 @@ class Store:
     @property
     def is_shared(self) -> bool:
         """Whether other processes may work on the same store."""
-        return self._database.dialect == "postgres"
+        return self.database.dialect == "postgres"
 
     async def open(self, now: datetime, check_empty: Callable[[], None] = lambda: None) -> list[Migration]:
         """Open the database, bring its schema up to date, and return what that took.
 
         `check_empty` is called before anything is written to a store without agents, and may raise.
         """
-        await self._database.open(check_empty)
+        await self.database.open(check_empty)
         try:
-            if not await self._database.has_agents():
+            if not await self.database.has_agents():
                 await self._check_empty(check_empty)
-            applied = await migrate(self._database, load_migrations(self._database.dialect), to_micros(now))
-            if isinstance(self._database, SqliteDatabase):
-                self.loss = await self._database.find_loss()
+            applied = await migrate(self.database, load_migrations(self.database.dialect), to_micros(now))
+            if isinstance(self.database, SqliteDatabase):
+                self.loss = await self.database.find_loss()
             return applied
         except BaseException:
-            await self._database.close()
+            await self.database.close()
             raise
 
     async def _check_empty(self, check_empty: Callable[[], None]) -> None:
         try:
             check_empty()
         except WakefulError:
-            if isinstance(self._database, SqliteDatabase):
-                await self._database.leave_journal()
+            if isinstance(self.database, SqliteDatabase):
+                await self.database.leave_journal()
             raise
 
     async def close(self) -> None:
-        await self._database.close()
+        await self.database.close()
 
     async def write(
         self,
@@ -125,7 +127,7 @@ class Store:
         on the amount of data: their timeout is a day.
         """
         with self.health.noted(is_write=True):
-            return await self._database.write(
+            return await self.database.write(
                 lambda statements: Tx.carry_out(work, statements),
                 is_synced=is_synced,
                 is_single=is_single,
@@ -154,11 +156,11 @@ class Store:
     async def read(self, work: Callable[[Tx], Coroutine[Any, Any, T]], *, is_single: bool = False) -> T:
         """Run work that only reads. A single statement is quicker with `is_single`."""
         with self.health.noted(is_write=False):
-            return await self._database.read(lambda statements: work(Tx(statements)), is_single=is_single)
+            return await self.database.read(lambda statements: work(Tx(statements)), is_single=is_single)
 
     async def side_connection(self) -> SideConnection:
         with self.health.noted(is_write=False):
-            return _Noted(await self._database.side_connection(), self.health)
+            return _Noted(await self.database.side_connection(), self.health)
 
     def on(self, kind: type[N], handler: Callable[[N], None]) -> None:
         """Call a handler with every piece of news of one type, from this node and from others, after the commit."""
@@ -176,15 +178,15 @@ class Store:
 
     async def size(self) -> int:
         """Return how many bytes the store takes on disk."""
-        return await self._database.size()
+        return await self.database.size()
 
     async def checkpoint(self) -> None:
         """Move the journal beside the store into its file."""
-        await self._database.checkpoint()
+        await self.database.checkpoint()
 
     async def read_clock(self) -> int | None:
         with self.health.noted(is_write=False):
-            return await self._database.read_clock()
+            return await self.database.read_clock()
 
 
 class _Noted:

@@ -112,7 +112,7 @@ def file_tools(
         return await asyncio.to_thread(_list, Workspace(context.workspace), asked)
 
     async def search_files(context: ToolContext, asked: SearchFiles) -> ToolResult:
-        return await asyncio.to_thread(_search, Workspace(context.workspace), asked)
+        return await asyncio.to_thread(search_workspace, Workspace(context.workspace), asked)
 
     writes = "Write a text file of your workspace: replace it, or append to it with append=true."
     lists = "List a directory of your workspace, with sizes."
@@ -247,7 +247,9 @@ class _Search:
         return self.stopped is not None
 
 
-def _search(workspace: Workspace, asked: SearchFiles, monotonic: Callable[[], float] = time.monotonic) -> ToolResult:
+def search_workspace(
+    workspace: Workspace, asked: SearchFiles, monotonic: Callable[[], float] = time.monotonic
+) -> ToolResult:
     search = _Search(asked=asked, monotonic=monotonic, deadline=monotonic() + SEARCH_LIMIT)
     if workspace.kind_of(asked.path) == "file":
         _search_file(search, workspace, asked.path)

@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from wakeful.domain.zones import write_time
 from wakeful.service.inbox.channels import Deliveries
 from wakeful.service.inbox.notify import Notify
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
@@ -18,7 +19,7 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
 
     async def notify(context: ToolContext, asked: NotifyUser) -> ToolResult:
         sent = await service.send(context.run, context.agent, asked.title, asked.body, asked.view_ref)
-        at = f"{sent.notice.created_at:%Y-%m-%d %H:%M:%S} UTC"
+        at = write_time(sent.notice.created_at, context.agent.zone)
         if sent.channels is None:
             text = f"inbox: not saved again, because the same title and body are there since {at}. Nothing was sent."
             outcomes = {"inbox": "duplicate"}

@@ -17,6 +17,7 @@ from wakeful.domain.events import RunFrame, Waiting
 from wakeful.domain.texts import problem_in_words
 from wakeful.domain.types import Agent, ClaimedRun
 from wakeful.service.resources import shortage
+from wakeful.tools.schemas import slim
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +121,7 @@ class ToolDeps:
 @cache
 def _schema_of(arguments: type[Arguments]) -> dict[str, Any]:
     """Cached: it takes a millisecond, and every model call needs the schema of every tool."""
-    return arguments.model_json_schema()
+    return slim(arguments.model_json_schema())
 
 
 class Outside(Protocol):

@@ -48,6 +48,15 @@ class ShellRefused(Unavailable):
         )
 
 
+class ShellUnsupported(Unavailable):
+    code = "shell_not_supported"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The command was not run: on this system, commands need Python 3.13 or newer. Do without commands."
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellSettings:
     """Access of commands besides the workspace, and whether they may run unconfined."""
@@ -88,6 +97,8 @@ def shell_tools(settings: ShellSettings | None = None, on_refused: OnRefused | N
             if on_refused is not None:
                 await on_refused(context.agent, confinement)
             raise ShellRefused
+        if not (hasattr(os, "pidfd_open") or hasattr(os, "waitid")):  # macOS has waitid since Python 3.13
+            raise ShellUnsupported
         rules = await asyncio.to_thread(_rules, shell, confinement, context.workspace)
         output = _Output()
         code = await _run(asked.command, context.workspace, rules, asked.timeout_seconds, output)
@@ -191,6 +202,9 @@ async def _end(process: subprocess.Popen[bytes]) -> None:
 
 async def _exit_of(pid: int) -> None:
     """Wait until a process has exited, without reaping it."""
+    if not hasattr(os, "pidfd_open"):  # not Linux
+        await asyncio.to_thread(os.waitid, os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        return
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     descriptor = os.pidfd_open(pid)

@@ -94,8 +94,7 @@ async def test_writes_to_one_file_wait_for_each_other_and_all_get_through(data, 
 
 
 async def test_a_full_database_warns_its_owner_once(harness, data, by):
-    node = harness.node
-    node.services.data.files._quota = 1024 * 1024
+    by = By(agent=await harness.node.agents.change(by.agent.id, harness.user, {"database_mb": 1}), actor="agent")
     await data.run(by, "create_table", name="tasks", purpose="x", columns=COLUMNS)
 
     async def fill():
@@ -128,7 +127,7 @@ async def test_without_its_key_it_is_locked_and_nothing_is_touched(harness, data
 
 
 async def test_a_damaged_file_is_put_aside_and_the_agent_can_begin_anew(harness, data, tasks):
-    await data.files._engine.close_file(str(folder(harness, tasks) / "db.sqlite"))
+    await data.files.engine.close_file(str(folder(harness, tasks) / "db.sqlite"))
     damaged = b"garbage " * 1000
     (folder(harness, tasks) / "db.sqlite").write_bytes(damaged)
     with pytest.raises(DatabaseUnreadable, match="put aside") as refused:
@@ -144,11 +143,11 @@ async def test_a_damaged_file_is_put_aside_and_the_agent_can_begin_anew(harness,
 
 
 async def test_a_key_is_rotated(harness, data, tasks):
-    old = data.files._vault.open(tasks.agent.id).current
+    old = data.files.vault.open(tasks.agent.id).current
     await data.run(tasks, "migrate", purpose="x", up_sql="CREATE TABLE more (a)", down_sql="")
     await data.files.rotate_key(tasks)
-    assert data.files._vault.open(tasks.agent.id).current != old
-    assert data.files._vault.open(tasks.agent.id).previous is None
+    assert data.files.vault.open(tasks.agent.id).current != old
+    assert data.files.vault.open(tasks.agent.id).previous is None
     assert (await data.run(tasks, "query", sql="SELECT count(*) FROM tasks"))["rows"] == [[2]]
     await data.run(tasks, "insert", table="tasks", rows=[{"title": "c"}])
 
@@ -156,11 +155,13 @@ async def test_a_key_is_rotated(harness, data, tasks):
 @pytest.mark.parametrize("is_rekeyed", [False, True], ids=["before the file has it", "after the file has it"])
 async def test_a_rotation_that_was_cut_off_locks_nobody_out(harness, data, tasks, is_rekeyed):
     path = folder(harness, tasks) / "db.sqlite"
-    old, new = data.files._vault.open(tasks.agent.id).current, bytes(32)
-    data.files._vault.save(tasks.agent.id, AgentKeys(current=new, previous=old))
-    await data.files._engine.close_file(str(path))
+    old, new = data.files.vault.open(tasks.agent.id).current, bytes(32)
+    data.files.vault.save(tasks.agent.id, AgentKeys(current=new, previous=old))
+    await data.files.engine.close_file(str(path))
     if is_rekeyed:
-        await data.files._run_internal(tasks.agent, "rekey", str(path), old, new_key=new.hex())
+        connection = files.connect(str(path), old)
+        files.encrypt(connection, new)
+        connection.close()
     assert (await data.run(tasks, "query", sql="SELECT count(*) FROM tasks"))["rows"] == [[2]]
     assert await data.files.state(tasks.agent) == "open"
 
@@ -199,17 +200,17 @@ async def test_a_rotation_cut_off_among_the_snapshots_is_finished_with_the_next_
         await data.run(tasks, "migrate", purpose="x", up_sql=f"CREATE TABLE t{number} (a)", down_sql="")
     path = folder(harness, tasks) / "db.sqlite"
     copies = snapshots.of(path)
-    old, new = data.files._vault.open(tasks.agent.id).current, bytes(range(32))
+    old, new = data.files.vault.open(tasks.agent.id).current, bytes(range(32))
     # As a crash leaves it: both keys are kept, one copy has the new one, the others and the file the old one.
-    data.files._vault.save(tasks.agent.id, AgentKeys(current=new, previous=old))
+    data.files.vault.save(tasks.agent.id, AgentKeys(current=new, previous=old))
     connection = files.connect(str(copies[0]), old)
     files.encrypt(connection, new)
     connection.close()
     assert (await data.run(tasks, "query", sql="SELECT count(*) FROM tasks"))["rows"] == [[2]]
-    assert data.files._vault.open(tasks.agent.id) == AgentKeys(current=new)
+    assert data.files.vault.open(tasks.agent.id) == AgentKeys(current=new)
     assert [files.opens(each, new) for each in (*copies, path)] == [True] * 4
     await data.files.rotate_key(tasks)
-    newest = data.files._vault.open(tasks.agent.id).current
+    newest = data.files.vault.open(tasks.agent.id).current
     assert [files.opens(each, newest) for each in (*copies, path)] == [True] * 4
 
 
@@ -229,10 +230,10 @@ async def test_what_a_crash_left_of_a_deleted_agents_database_is_erased_at_the_n
 
 async def test_a_changelog_that_was_cut_off_is_noticed_and_a_new_one_is_not(harness, data, tasks):
     assert (await data.run(tasks, "verify"))["intact"]
-    await data.files._heads.aclose()  # as a stop of the server does
+    await data.files.heads.aclose()  # as a stop of the server does
     path = folder(harness, tasks) / "db.sqlite"
-    await data.files._engine.close_file(str(path))
-    forger = files.connect(str(path), data.files._vault.open(tasks.agent.id).current)
+    await data.files.engine.close_file(str(path))
+    forger = files.connect(str(path), data.files.vault.open(tasks.agent.id).current)
     forger.execute("DELETE FROM _changelog WHERE id = (SELECT max(id) FROM _changelog)")
     forger.close()
     assert await data.run(tasks, "verify") == {"intact": False, "broken_at": 3, "is_cut_off": True}

@@ -1,5 +1,7 @@
 """Change of the device key: what the old one encrypted is re-encrypted, and a crash in the middle loses nothing."""
 
+import asyncio
+
 import pytest
 
 from harness import NOON
@@ -48,7 +50,7 @@ async def titles(settings):
 
 async def test_everything_is_carried_over(settings):
     before = show_recovery_key(settings)
-    text, locked = rotate_device_key(settings)
+    text, locked = await asyncio.to_thread(rotate_device_key, settings)
     assert show_recovery_key(settings) == text != before
     assert len(locked) == 1
     assert await titles(settings) == {"Kept": [["Kept"]], "Lost": "locked"}
@@ -68,10 +70,10 @@ async def test_a_rotation_that_was_cut_off_is_finished(settings, monkeypatch, st
         if step == "change_key" and settings.database_url is not None:
             broken.setattr(keys, "end_rotation", die)  # on PostgreSQL there is no store to encrypt
         with pytest.raises(KeyboardInterrupt):
-            rotate_device_key(settings)
+            await asyncio.to_thread(rotate_device_key, settings)
     with pytest.raises(Unavailable, match="wakeful key rotate"):
         build(settings)
-    text, _ = rotate_device_key(settings)
+    text, _ = await asyncio.to_thread(rotate_device_key, settings)
     assert show_recovery_key(settings) == text
     assert await titles(settings) == {"Kept": [["Kept"]], "Lost": "locked"}
 
@@ -80,8 +82,8 @@ async def test_it_is_refused_while_a_server_runs_or_the_key_is_not_ours(settings
     if settings.database_url is None:
         async with build(settings).opened():
             with pytest.raises(Unavailable, match=r"wakeful\.lock|in use|another"):
-                rotate_device_key(settings)
+                await asyncio.to_thread(rotate_device_key, settings)
     with pytest.raises(Conflict, match="WAKEFUL_DEVICE_KEY"):
-        rotate_device_key(settings.model_copy(update={"device_key": "00" * 32}))
+        await asyncio.to_thread(rotate_device_key, settings.model_copy(update={"device_key": "00" * 32}))
     with pytest.raises(NotFound, match="no device key"):
-        rotate_device_key(settings.model_copy(update={"config_dir": tmp_path / "none"}))
+        await asyncio.to_thread(rotate_device_key, settings.model_copy(update={"config_dir": tmp_path / "none"}))

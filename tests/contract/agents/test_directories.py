@@ -378,7 +378,7 @@ async def test_a_lost_file_is_no_way_past_the_comparison(settings, tmp_path):
 
 
 async def test_a_rotation_keeps_the_comparison_in_step(settings):
-    rotate_device_key(settings)
+    await asyncio.to_thread(rotate_device_key, settings)
     await start(settings)
     [old] = settings.config_dir.glob("device.key.*.old")
     (settings.config_dir / "device.key").unlink()
@@ -389,7 +389,7 @@ async def test_a_rotation_keeps_the_comparison_in_step(settings):
 
 async def test_a_running_node_with_the_old_key_is_noticed(harness, settings):
     await harness.node.services.directories.arrive()
-    rotate_device_key(settings)
+    await asyncio.to_thread(rotate_device_key, settings)
     with pytest.raises(Unavailable, match="running node"):
         async with harness.another_node().opened():
             pass

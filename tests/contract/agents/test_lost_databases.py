@@ -26,14 +26,14 @@ async def by(harness, data):
     await data.run(by, "insert", table="tasks", rows=[{"title": "a"}])
     await data.run(by, "migrate", purpose="x", up_sql="CREATE TABLE more (a)", down_sql="")  # takes the snapshot
     await data.run(by, "insert", table="tasks", rows=[{"title": "b"}, {"title": "c"}])
-    await data.files._heads.aclose()  # a second later they are saved
+    await data.files.heads.aclose()  # a second later they are saved
     folder = folder_of(harness, by)
     shutil.copytree(folder, folder.with_name("copy"))
-    await data.files._engine.close_file(str(folder / "db.sqlite"))
+    await data.files.engine.close_file(str(folder / "db.sqlite"))
     shutil.rmtree(folder)
     folder.with_name("copy").rename(folder)
     assert (folder / "db.sqlite-wal").stat().st_size
-    data.files._upgraded.clear()  # as after a start
+    data.files.upgraded.clear()  # as after a start
     return by
 
 
@@ -84,7 +84,7 @@ async def test_a_database_that_is_missing_is_missed(harness, data, by, what):
 
 async def test_a_rotation_that_was_cut_off_does_not_open_an_empty_file(harness, data, by):
     folder = folder_of(harness, by)
-    vault = data.files._vault
+    vault = data.files.vault
     vault.save(by.agent.id, AgentKeys(current=bytes(32), previous=vault.open(by.agent.id).current))
     journal = (folder / "db.sqlite-wal").read_bytes()
     os.truncate(folder / "db.sqlite", 0)
@@ -106,7 +106,7 @@ async def test_an_empty_file_without_a_journal_is_told_if_it_had_content(harness
 async def test_an_empty_file_that_never_had_content_is_begun(harness, data):
     """A crash came after the file was made, and before anything was in it."""
     by = By(agent=await harness.add_agent(toolsets=("database",)))
-    data.files._vault.make(by.agent.id)
+    data.files.vault.make(by.agent.id)
     (folder_of(harness, by) / "db.sqlite").touch()
     await data.run(by, "create_table", name="tasks", purpose="x", columns=COLUMNS)
     assert await told(harness) == []
@@ -140,7 +140,7 @@ async def test_a_journal_that_was_cut_is_told_once(harness, data, by, cut):
         os.truncate(journal, journal.stat().st_size // 2)
     for _ in range(2):
         await data.run(by, "query", sql="SELECT title FROM tasks")
-        data.files._upgraded.clear()
+        data.files.upgraded.clear()
     [notice] = await told(harness)
     assert notice.code == "database_behind"
     assert "db.sqlite-wal" in notice.body

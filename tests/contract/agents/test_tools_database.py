@@ -162,7 +162,7 @@ async def test_numbers_that_json_does_not_have_are_refused_at_every_door(shop, n
 async def test_arguments_nested_too_deep_fail_the_call_and_nothing_else(harness, shop, depth):
     value = nested(depth)
     where = {"where": {"title": "Milk"}}
-    workers = harness.node.services.data.files._engine.pids
+    workers = harness.node.services.data.files.engine.pids
     for name, arguments in (
         ("db_insert", {"table": "items", "rows": [{"title": value}]}),
         ("db_upsert", {"table": "items", "rows": [{"title": value}], "conflict_columns": ["title"]}),
@@ -179,7 +179,7 @@ async def test_arguments_nested_too_deep_fail_the_call_and_nothing_else(harness,
     shop.context.workspace.mkdir()
     (shop.context.workspace / "deep.json").write_text('[{"title": ' + "[" * depth + "]" * depth + "}]")
     assert (await shop("db_import", path="deep.json", table="items"))["kind"] == "invalid"
-    assert harness.node.services.data.files._engine.pids == workers
+    assert harness.node.services.data.files.engine.pids == workers
     assert (await shop("db_query", sql="SELECT count(*) FROM items"))["rows"] == [[2]]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness import HOUR, MINUTE, NOON, Harness
-from http_server import HttpServer
+from network.http_server import HttpServer
 from wakeful.app.building import Wakeful
 from wakeful.domain.errors import Invalid
 from wakeful.domain.inbox import channels as rules
@@ -85,7 +85,7 @@ async def announce(harness, made: Notice) -> None:
 
 
 async def idle(node: Wakeful) -> None:
-    await node.engine.upkeep._outbox.idle()
+    await node.engine.upkeep.outbox.idle()
 
 
 # ── What the host has to say ────────────────────────────────────────────────────────────────────────────────────────
@@ -107,7 +107,7 @@ async def test_with_two_nodes_it_is_told_once(harness, outside):
             await announce(harness, notice(harness))
             await announce(harness, notice(harness, id="notice-2", once_key="twice", title="Another"))
             await idle(other)
-            await other.engine.upkeep._outbox.sweep()
+            await other.engine.upkeep.outbox.sweep()
     else:  # one process per store: the same news, delivered twice
         await announce(harness, notice(harness))
         harness.node.store.deliver(NoticeAdded("notice-1"))
@@ -242,6 +242,8 @@ async def test_what_it_said_when_its_server_died_is_sent_once_more(harness, outs
 
 
 async def test_the_answer_says_what_each_channel_really_did(harness, outside):
+    in_tokyo = replace(harness.user, timezone="Asia/Tokyo")
+    await harness.node.store.write(lambda tx: tx.accounts.save_user(in_tokyo))
     async with HttpServer() as broken:
         broken.status = 503
         await add(harness, outside.url(), "phone")
@@ -261,7 +263,8 @@ async def test_the_answer_says_what_each_channel_really_did(harness, outside):
     assert "channel 'phone': sent." in answer.text
     assert "channel 'mail': failed (" in answer.text
     assert "503" in answer.text
-    assert "channel 'full': rate-limited, not sent (at most 30 messages an hour; free again at" in answer.text
+    limit = "at most 30 messages an hour; free again at 2026-03-02 21:50:00 (Asia/Tokyo)"
+    assert f"channel 'full': rate-limited, not sent ({limit})." in answer.text
     assert "secret" not in answer.text
     await idle(harness.node)
     assert len(outside.received) == 1  # and nobody tells it a second time
@@ -272,7 +275,7 @@ async def test_one_that_takes_too_long_is_said_to_have_timed_out(harness, outsid
     await add(harness, outside.url())
     hasty = harness.another_node(channel_timeout_seconds=3) if harness.node.store.is_shared else None
     if hasty is None:
-        harness.node.services.channels._process.seconds = 3
+        harness.node.services.channels.process.seconds = 3
         answer = await call(harness)
     else:
         async with hasty.opened():
@@ -317,7 +320,7 @@ async def test_it_is_led_to_no_other_private_address(harness, outside, channels)
 @ON_SQLITE
 async def test_a_name_that_has_become_private_since_is_not_sent_to(harness, outside, channels):
     await add(harness, f"json://localhost:{outside.port}/x")
-    harness.node.services.channels._process._private_hosts = []
+    harness.node.services.channels.process.private_hosts = []
     delivery = await channels.test("channel-phone", harness.user.id)
     assert delivery.outcome == "failed"
     assert "fetch_private_hosts" in (delivery.reason or "")

@@ -59,7 +59,7 @@ async def test_with_no_page_open_and_no_channel_the_answer_claims_the_inbox_and_
     [notice] = await harness.notices()
     assert answer.success
     assert answer.text == (
-        "inbox: saved at 2026-03-02 12:00:00 UTC. "
+        "inbox: saved at 2026-03-02 13:00:00 (Europe/Berlin). "
         "browser: no pages are open here. Channels: none is set up. Whether it was read is not known. "
         f"Notification id: {notice.id}."
     )
@@ -71,7 +71,7 @@ async def test_the_same_words_within_an_hour_are_not_told_again_and_the_answer_s
     harness.clock.set(NOON + HOUR - MINUTE)
     answer = await call(harness, notify, run, title="Red", body="Three tests fail.")
     assert "not saved again" in answer.text
-    assert "2026-03-02 12:00:00 UTC" in answer.text
+    assert "2026-03-02 13:00:00 (Europe/Berlin)" in answer.text
     assert answer.metadata == {"channels": {"inbox": "duplicate"}, "notification_id": first.notice.id}
     assert len(await harness.notices()) == 1
 
@@ -102,8 +102,9 @@ async def test_so_many_an_hour_and_no_more(harness, notify, run):
     for number in range(PER_HOUR):
         harness.clock.set(NOON + number * MINUTE)
         await notify.send(run, harness.agent, "Progress", f"Step {number}")
-    with pytest.raises(TooManyNotices, match="13:00:00 UTC"):
-        await notify.send(run, harness.agent, "Progress", "One more")
+    agent = replace(harness.agent, timezone="Asia/Tokyo")
+    with pytest.raises(TooManyNotices, match=r"22:00:00 \(Asia/Tokyo\)"):
+        await notify.send(run, agent, "Progress", "One more")
     answer = await call(harness, notify, run, title="Progress", body="One more")
     assert (answer.success, answer.metadata["code"]) == (False, "too_many_notifications")
     assert "was not sent" in answer.text

@@ -225,7 +225,7 @@ async def test_a_lease_that_the_heartbeat_renews_after_its_run_was_dropped_does_
     wake = await harness.book(at=NOON)
     harness.executor.by_wake[wake.id] = harness.gate()
     await harness.turn()
-    runner, claims = harness.node.engine.runner, harness.node.engine.runner._claims
+    runner, claims = harness.node.engine.runner, harness.node.engine.runner.claims
     runner.compare(math.inf, set())
     await runner.idle()
     heartbeat = await claims.open_heartbeat()

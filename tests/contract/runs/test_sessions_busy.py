@@ -34,7 +34,7 @@ async def test_a_recall_in_a_busy_session_is_put_off_by_a_minute_and_keeps_its_i
     await harness.live_until(NOON + 3 * MINUTE)
     [run] = await harness.runs_of(wake)
     assert (run.status, run.nominal_at, run.started_at) == ("success", NOON + MINUTE, NOON + 2 * MINUTE)
-    assert codes(await harness.why(wake)) == ["booked", "deferred", "queued", "started", "success", "wake_fired"]
+    assert codes(await harness.why(wake)) == ["booked", "deferred", "queued", "started", "success"]
 
 
 async def test_after_ten_deferrals_it_queues_is_not_missed_and_starts_when_the_session_is_free(harness):

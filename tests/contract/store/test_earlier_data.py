@@ -197,7 +197,7 @@ async def test_a_device_key_that_a_person_gave_up_is_made_anew_on_postgresql(tmp
 
 async def test_the_fingerprint_follows_a_rotation(embedded):
     await start(embedded)
-    rotate_device_key(embedded)
+    await asyncio.to_thread(rotate_device_key, embedded)
     await start(embedded)
     found = directory_file.find(embedded.data_dir)
     assert found is not None
@@ -215,7 +215,7 @@ async def test_the_key_of_a_lost_store_is_not_rotated(embedded, tmp_path):
     os.truncate(crashed.data_dir / "wakeful.sqlite", 0)
     before = contents(crashed.data_dir) | contents(crashed.config_dir)
     with pytest.raises(StoreMissing, match="journal"):
-        rotate_device_key(crashed)
+        await asyncio.to_thread(rotate_device_key, crashed)
     assert contents(crashed.data_dir) | contents(crashed.config_dir) == before
 
 

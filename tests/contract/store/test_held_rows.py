@@ -21,11 +21,15 @@ import pytest
 
 from harness import HOUR, MINUTE, Harness, eventually
 from live_server import SECONDS, Tap, running_server
+from machine import allowed
+from network.silent_line import SilentLine
 from openai_server import say
 from wakeful.store.drivers.postgres import PostgresDatabase
 
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"  # where Debian has it
 WITHIN = 2.0  # seconds that an answer to a person may take
+IS_GONE = "SELECT to_regclass('stood_still') IS NULL"
+TRY_LOCK = "SELECT pg_try_advisory_xact_lock(7)"
 LIMITS = ("idle_in_transaction_session_timeout", "lock_timeout", "tcp_user_timeout", "tcp_keepalives_idle")
 
 
@@ -69,7 +73,7 @@ async def test_stop_answers_in_time_and_is_not_lost_while_the_run_is_held(settin
         async with holding(settings["database_url"], "runs", run_id):
             began = time.monotonic()
             answer = await server.stop(session)
-            assert time.monotonic() - began < WITHIN
+            assert time.monotonic() - began < allowed(WITHIN)
             assert (answer["ok"], answer["run_id"], answer["was"]) == (True, run_id, "running")
             assert "does not respond" in answer["reason"]
             assert (await server.run(run_id))["status"] == "running"
@@ -174,7 +178,7 @@ async def test_a_run_whose_wake_is_held_keeps_no_other_from_starting(harness):
     async with holding(harness.settings["database_url"], "wakes", held.id):
         began = time.monotonic()
         await harness.work()
-        assert time.monotonic() - began < WITHIN
+        assert time.monotonic() - began < allowed(WITHIN)
         assert [run.status for run in await harness.runs_of(other)] == ["success"]
         assert [run.status for run in await harness.runs_of(held)] == ["queued"]
     await harness.work()
@@ -202,7 +206,7 @@ async def test_a_write_that_needs_a_held_row_is_refused_in_time_and_works_afterw
         async with holding(settings["database_url"], "sessions", session):
             began = time.monotonic()
             answer = await server.rest.post(f"/sessions/{session}/messages", json={"content": "Hi"})
-            assert time.monotonic() - began < WITHIN
+            assert time.monotonic() - began < allowed(WITHIN)
             assert answer.status_code == 503
             assert answer.json()["error"]["code"] == "store_busy"
             assert (await server.rest.get(f"/sessions/{session}")).status_code == 200
@@ -218,26 +222,56 @@ async def test_a_write_that_needs_a_held_row_is_refused_in_time_and_works_afterw
 # ── Connections ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def shown(connection) -> list[str]:
-    return [await connection.fetchval(f"SHOW {name}") for name in LIMITS]
+async def shown(statements) -> list[str]:
+    return [await statements.connection.fetchval(f"SHOW {name}") for name in LIMITS]
 
 
 async def test_every_connection_has_its_limits_but_those_that_change_the_schema(swept_postgres_url):
     database = PostgresDatabase(swept_postgres_url)
     await database.open()
     try:
-        async with database._acquire(database._pool) as synced, database._acquire(database._unsynced) as unsynced:
-            assert (await shown(synced))[:2] == ["5s", "1500ms"]
-            assert (await shown(unsynced))[:2] == ["5s", "500ms"]
+        assert (await database.write(shown))[:2] == ["5s", "1500ms"]
+        assert (await database.write(shown, is_synced=False))[:2] == ["5s", "500ms"]
         side = await database.side_connection()
-        assert (await shown(side._connection))[0] == "5s"
+        assert (await shown(side))[0] == "5s"
         await side.close()
         async with database.only_one_node():
-            assert (await shown(database._unlimited))[:2] == ["0", "0"]
-        async with database._acquire(database._pool) as connection:
-            assert (await shown(connection))[:2] == ["5s", "1500ms"]
+            settings = ", ".join(f"current_setting('{name}') AS {name}" for name in LIMITS)
+            await database.run_script(f"CREATE TABLE unlimited AS SELECT {settings}")
+        [limits] = await database.read(lambda statements: statements.connection.fetch("SELECT * FROM unlimited"))
+        await database.run_script("DROP TABLE unlimited")
+        assert list(limits)[:2] == ["0", "0"]
+        assert (await database.write(shown))[:2] == ["5s", "1500ms"]
     finally:
         await database.close()
+
+
+def keepalives(port: int) -> list[bool]:
+    """Return of each connection of this process to a port whether TCP keepalive is on."""
+    found: list[bool] = []
+    for each in Path("/proc/self/fd").iterdir():
+        # It may be something else than a socket, not connected, or gone.
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(each.name))) as copy:
+            if copy.family == socket.AF_INET and copy.getpeername()[1] == port:
+                found.append(copy.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) != 0)
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux lists the sockets of a process")
+async def test_every_connection_over_tcp_has_keepalive_on(swept_postgres_url):
+    """Without asyncpg's private `_transport`, a server whose machine lost power would be waited for a quarter hour."""
+    line = SilentLine(swept_postgres_url, b"never sent", "commit", takes_all=True)
+    with line.running():
+        database = PostgresDatabase(line.url)
+        await database.open()
+        try:
+            side = await database.side_connection()
+            on = keepalives(urlsplit(line.url).port)
+            await side.close()
+        finally:
+            await database.close()
+    assert len(on) >= 3
+    assert all(on)
 
 
 async def test_a_node_waits_for_the_schema_longer_than_for_a_row(swept_postgres_url):
@@ -265,15 +299,14 @@ async def test_a_transaction_that_stood_still_is_gone_and_says_so(swept_postgres
     await database.open()
 
     async def stand_still(statements):
-        await statements._connection.execute("CREATE TABLE stood_still (id INT)")
+        await statements.connection.execute("CREATE TABLE stood_still (id INT)")
         await asyncio.sleep(1.3)  # real time, PostgreSQL's own
-        await statements._connection.execute("INSERT INTO stood_still VALUES (1)")
+        await statements.connection.execute("INSERT INTO stood_still VALUES (1)")
 
     try:
         with pytest.raises(Exception, match="PostgreSQL does not answer"):
             await database.write(stand_still)
-        async with database._acquire(database._pool) as connection:
-            assert await connection.fetchval("SELECT to_regclass('stood_still') IS NULL")
+        assert await database.read(lambda statements: statements.connection.fetchval(IS_GONE))
     finally:
         await database.close()
 
@@ -286,13 +319,12 @@ async def test_a_node_that_stopped_between_preparing_a_statement_and_running_it_
     try:
         await stopped.execute("BEGIN; SELECT pg_advisory_xact_lock(7)")
         await stopped.prepare("SELECT 1")
-        async with database._acquire(database._pool) as connection:
-            for _ in range(5 * 100):
-                if await connection.fetchval("SELECT pg_try_advisory_xact_lock(7)"):
-                    break
-                await asyncio.sleep(0.01)
-            else:
-                raise AssertionError("it is still held")
+        for _ in range(5 * 100):
+            if await database.read(lambda statements: statements.connection.fetchval(TRY_LOCK)):
+                break
+            await asyncio.sleep(0.01)
+        else:
+            raise AssertionError("it is still held")
     finally:
         stopped.terminate()
         await database.close()
@@ -343,6 +375,4 @@ async def test_a_node_works_through_pgbouncer(settings, tmp_path):
             wake = await harness.book(call_type="immediate")
             await harness.turn()
             assert [run.status for run in await harness.runs_of(wake)] == ["success"]
-            database = harness.node.store._database
-            async with database._acquire(database._pool) as connection:
-                assert (await shown(connection))[:2] == ["5s", "1500ms"]
+            assert (await harness.node.store.database.write(shown))[:2] == ["5s", "1500ms"]

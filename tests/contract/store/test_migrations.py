@@ -57,8 +57,7 @@ def next_steps(known: list[Migration]) -> list[Migration]:
 async def rows(database, query: str) -> list[tuple]:
     """Ask the database itself."""
     if database.dialect == "postgres":
-        async with database._pool.acquire() as connection:
-            return [tuple(row) for row in await connection.fetch(query)]
+        return [tuple(row) for row in await database.read(lambda statements: statements.connection.fetch(query))]
     connection = database.connect()
     try:
         return [tuple(row) for row in connection.execute(query)]
@@ -127,6 +126,32 @@ async def test_a_run_that_ended_early_gets_its_reason_as_its_note(database, know
     assert await rows(database, "SELECT note FROM runs ORDER BY id") == [("iteration_limit",), (None,), (None,)]
 
 
+async def test_a_session_that_a_wake_began_without_a_label_gets_the_first_words_as_its_title(database, known):
+    await migrate(database, [each for each in known if each.number < 21], NOW)
+    brief = "Read the notes\nand say which of them are older than a week, the oldest of them first"
+    await database.run_script(
+        "INSERT INTO users (id, name, role, created_at) VALUES ('u', 'Ada', 'owner', 0);"
+        "INSERT INTO agents (id, user_id, name, timezone, self_scheduling, bounds, run_limit_seconds, created_at, "
+        "updated_at) VALUES ('a', 'u', 'Gardener', 'UTC', 1, '{}', 60, 0, 0);"
+        "INSERT INTO wakes (id, kind, agent_id, user_id, call_type, timezone, nominal_at, attempt_at, is_missed, "
+        "comment, instructions, priority, on_miss, scheduled_by, ephemeral, status, deferrals, failures, runs_started, "
+        f"version, created_at, updated_at) VALUES ('w', 'next_run', 'a', 'u', 'once', 'UTC', 0, 0, 0, '', '{brief}', "
+        "'normal', 'skip', 'agent', 0, 'fired', 0, 0, 1, 1, 0, 0);"
+        "INSERT INTO sessions (id, agent_id, user_id, title, origin_wake_id, created_at, updated_at) VALUES "
+        "('1', 'a', 'u', '', 'w', 0, 0), ('2', 'a', 'u', 'Garden', 'w', 0, 0), ('3', 'a', 'u', '', NULL, 0, 0), "
+        "('4', 'a', 'u', '', 'ephemeral', 0, 0);"
+        "INSERT INTO messages (id, session_id, position, role, content, created_at) VALUES "
+        "('m', '4', 1, 'user', 'Look at the shed', 0)"
+    )
+    await migrate(database, known, NOW)
+    assert await rows(database, "SELECT title FROM sessions ORDER BY id") == [
+        ("Read the notes and say which of them are older than a week,…",),
+        ("Garden",),
+        ("",),
+        ("Look at the shed",),
+    ]
+
+
 async def test_a_step_that_fails_leaves_nothing_of_itself_and_can_be_tried_again(database, known):
     await migrate(database, known, NOW)
     good, _ = next_steps(known)
@@ -149,7 +174,7 @@ async def test_nodes_that_start_at_once_apply_each_step_once(postgres_url, tmp_p
     try:
         known = load_migrations("postgres")
         assert sorted(len(each) for each in applied) == [0, 0, 0, 0, len(known)]
-        assert await numbers(stores[0]._database) == [each.number for each in known]
+        assert await numbers(stores[0].database) == [each.number for each in known]
     finally:
         await asyncio.gather(*[store.close() for store in stores])
 

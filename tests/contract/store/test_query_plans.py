@@ -59,7 +59,7 @@ async def test_postgres_keeps_a_plan_from_an_empty_table_that_fits_a_full_one(po
     query = queries.for_postgres()[name]
 
     async def plan(statements: Statements) -> str:
-        connection = statements._connection
+        connection = statements.connection
         kinds = [{"owner": "TEXT", "directory_id": "TEXT"}.get(parameter, "BIGINT") for parameter in query.names]
         if "json_populate_recordset" in query.sql:
             kinds = ["JSON"]

@@ -157,12 +157,12 @@ async def test_a_transaction_that_cannot_even_begin_is_answered(settings):
     async with harness.node.opened():
         await harness.settle_in()
         session = await harness.session()
-        database = harness.node.store._database
+        database = harness.node.store.database
 
         async def be_impatient(statements):
             statements.connection.set_busy_timeout(10)
 
-        await database._writer.do(be_impatient, "bare")
+        await database.write(be_impatient)
         other = database.connect()
         other.execute("BEGIN IMMEDIATE")
         async with asyncio.timeout(5):

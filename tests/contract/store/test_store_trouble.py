@@ -139,7 +139,7 @@ async def test_leases_that_nobody_could_renew_are_as_good_as_new(on_postgres):
     wake = await harness.book(at=NOON)
     gate = harness.executor.by_wake[wake.id] = harness.gate()
     await harness.turn()
-    claims = harness.node.engine.runner._claims
+    claims = harness.node.engine.runner.claims
     connection = await claims.open_heartbeat()
     await claims.renew(connection)
     await harness.sql(refuse_writes("runs", "25006", on="UPDATE"))
@@ -163,7 +163,7 @@ async def test_a_run_may_end_before_the_first_heartbeat_after_the_outage(on_post
     wake = await harness.book(at=NOON)
     gate = harness.executor.by_wake[wake.id] = harness.gate()
     await harness.turn()
-    claims = harness.node.engine.runner._claims
+    claims = harness.node.engine.runner.claims
     connection = await claims.open_heartbeat()
     await claims.renew(connection)
     await harness.sql(refuse_writes("runs", "25006", on="UPDATE"))
@@ -181,7 +181,7 @@ async def test_after_an_outage_others_get_the_time_to_renew_before_they_count_as
     harness = on_postgres
     wake = await harness.book(at=NOON)
     await harness.node.engine.scheduler.turn()
-    claims = harness.node.engine.runner._claims
+    claims = harness.node.engine.runner.claims
     async with (other := harness.another_node()).opened():
         gate = harness.executor.by_wake[wake.id] = harness.gate()
         await other.engine.runner.turn()

@@ -8,6 +8,7 @@ import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND
 from wakeful.domain.bounds.bounds import PRESETS
+from wakeful.domain.doors.next_run import NextRunRequest
 from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.errors import Invalid
 
@@ -84,10 +85,47 @@ async def test_a_preview_shows_five_times_and_books_nothing(harness, agenda):
     request = RecallRequest(
         call_type="recurring", additional_context_message="(preview)", cron="0 9 * * *", timezone="Asia/Tokyo"
     )
-    times = await agenda.preview(request, harness.agent.id, harness.user.id)
+    times = (await agenda.preview(request, harness.agent.id, harness.user.id)).times
     assert len(times) == 5
     assert {each.at - before.at for before, each in pairwise(times)} == {DAY}
     assert await harness.node.wakes.find(harness.user.id) == []
+
+
+async def test_a_preview_moves_a_next_run_as_the_booking_does(harness, agenda):
+    request = NextRunRequest(when="in 5 days", instructions="(preview)")
+    found = await agenda.preview_next_run(request, harness.agent.id, harness.user.id)
+    booked = await harness.node.services.next_runs.book(request, harness.agent.id, harness.user.id)
+    assert [each.at for each in found.times] == [booked.wake.nominal_at]
+    assert found.wake.booking == booked.wake.booking
+    assert booked.wake.booking["moved_by"] == ["max_horizon"]
+
+
+async def test_a_preview_of_a_change_saves_nothing(harness, agenda):
+    wake = await harness.book(call_type="recurring", at=NOON + HOUR, every=HOUR)
+    found = await agenda.preview_edit(wake.id, harness.user.id, {"when": "3h", "interval_seconds": 7200})
+    assert [each.at for each in found.times] == [NOON + hours * HOUR for hours in (3, 5, 7, 9, 11)]
+    assert (await harness.wake(wake)).nominal_at == NOON + HOUR
+
+
+async def test_a_pause_without_an_end_holds_runs_and_says_when_they_would_be(harness, agenda):
+    hourly = await harness.book(call_type="recurring", at=NOON + HOUR, every=HOUR)
+    other = await harness.book(agent=await harness.add_agent(), at=NOON + HOUR)
+    await harness.node.pauses.pause(harness.user.id, harness.agent.id, None)
+    found = await agenda.between(harness.user.id, NOON, NOON + 4 * HOUR)
+    assert [each.wake_id for each in found.planned] == [other.id]
+    assert [(each.wake_id, each.at, each.reason) for each in found.held] == [
+        (hourly.id, NOON + hours * HOUR, "paused") for hours in (1, 2, 3, 4)
+    ]
+    await harness.turn_at(NOON + 150 * MINUTE)  # two are due and held: one run for both as soon as it resumes
+    found = await agenda.between(harness.user.id, NOON, NOON + 4 * HOUR)
+    assert [(each.at, each.covers) for each in found.held] == [
+        (NOON + 150 * MINUTE, 2),
+        (NOON + 3 * HOUR, 1),
+        (NOON + 4 * HOUR, 1),
+    ]
+    await harness.node.pauses.resume(harness.user.id, harness.agent.id)
+    found = await agenda.between(harness.user.id, NOON, NOON + 4 * HOUR)
+    assert (found.held, found.planned[0].covers) == ([], 2)
 
 
 async def test_too_long_a_stretch_is_refused(harness, agenda):

@@ -171,7 +171,7 @@ async def test_a_verdict_about_a_wake_that_was_changed_meanwhile_changes_nothing
     verdict = fire(due.wake, Facts(agent_timezone="UTC"), NOON, harness.node.rules)
     await change(harness, wake, how)
     changed = await harness.wake(wake)
-    await harness.node.store.write(lambda tx: firing._write(tx, [verdict]))
+    await harness.node.store.write(lambda tx: firing.write_verdicts(tx, [verdict]))
     assert (await harness.wake(wake), changed.status) == (changed, status)
     assert await harness.runs_of(wake) == []
 
@@ -184,7 +184,7 @@ async def test_a_recall_replaced_between_read_and_claim_survives(harness):
     verdict = fire(due.wake, Facts(agent_timezone="UTC"), NOON, harness.node.rules)
     await harness.node.wakes.cancel(old.id, harness.user.id)
     new = await harness.book(session=session, at=NOON + MINUTE)
-    await harness.node.store.write(lambda tx: firing._write(tx, [verdict]))
+    await harness.node.store.write(lambda tx: firing.write_verdicts(tx, [verdict]))
     assert ((await harness.wake(old)).status, (await harness.wake(new)).status) == ("cancelled", "pending")
     await harness.turn_at(NOON + MINUTE)
     assert [ran.run.wake_id for ran in harness.executor.ran] == [new.id]

@@ -35,7 +35,7 @@ async def test_live_runs_go_on_through_a_step(harness, by, beats):
     await harness.turn()
     harness.clock.step(by)
     if beats:
-        assert len(await beat(harness.node.engine.runner._claims)) == 2
+        assert len(await beat(harness.node.engine.runner.claims)) == 2
     assert await harness.turn() > harness.clock.now(), "the scheduler would turn without a pause"
     await harness.turn_at(harness.clock.now() + 2 * LEASE)
     await harness.let_through(gate)

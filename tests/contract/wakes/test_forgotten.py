@@ -45,8 +45,8 @@ async def test_after_thirty_days_with_nobody_there_it_ends_and_says_how_to_have_
     assert (ended.status, ended.reason) == ("cancelled", "forgotten")
     [notice] = await harness.notices()
     assert (notice.code, notice.wake_id, notice.session_id) == ("forgotten", wake.id, session.id)
-    assert "'notes'" in notice.body
-    assert f"POST /sessions/{session.id}/recall" in notice.body
+    assert "“notes” ran" in notice.body
+    assert "open the session and ask the agent, or schedule it there" in notice.body
     assert (await told(harness, session))[-1:] == [("cancelled", "cancelled")]
     assert (await harness.why(wake))[-1].detail["reason"] == "forgotten"
     assert len(await harness.notices()) == 1

@@ -152,9 +152,9 @@ async def test_a_crash_leaves_an_edit_not_made_or_made_and_announced(harness, wa
     session = await harness.session()
     wake = await book(harness, session)
     store = harness.node.store
-    whole, store._database = store._database, DiesAfter(store._database, writes)
+    whole, store.database = store.database, DiesAfter(store.database, writes)
     await asyncio.gather(EDITS[way](harness.node, wake, harness.user), return_exceptions=True)
-    store._database = whole
+    store.database = whole
     after = await harness.wake(wake)
     is_made = after.nominal_at == NOON + 2 * HOUR
     is_announced = ("rescheduled", "pending") in await said_in(harness, session.id)

@@ -23,7 +23,6 @@ async def test_the_plain_course(harness):
         ("queued", NOON + MINUTE),
         ("started", NOON + MINUTE),
         ("success", NOON + MINUTE),
-        ("wake_fired", NOON + MINUTE),
     ]
 
 
@@ -39,7 +38,7 @@ async def test_who_held_it_until_when_and_how_late_it_was(harness):
     await harness.turn_at(NOON + MINUTE)
     await harness.turn_at(NOON + HOUR)
     chain = await harness.why(wake)
-    assert [decision.code for decision in chain] == ["booked", "paused", "queued", "started", "success", "wake_fired"]
+    assert [decision.code for decision in chain] == ["booked", "paused", "queued", "started", "success"]
     assert chain[1].detail == {"until": (NOON + HOUR).isoformat()}
     assert chain[3].detail["late_seconds"] == 59 * 60
 
@@ -48,8 +47,8 @@ async def test_a_missed_one(harness):
     wake = await harness.book(kind="next_run", at=NOON + MINUTE)
     await harness.turn_at(NOON + HOUR)
     chain = await harness.why(wake)
-    assert [decision.code for decision in chain] == ["booked", "missed", "skipped", "wake_skipped"]
-    assert (chain[2].detail["reason"], chain[3].detail["reason"]) == ("missed", "missed")
+    assert [decision.code for decision in chain] == ["booked", "missed", "skipped"]
+    assert chain[2].detail["reason"] == "missed"
 
 
 async def test_a_cancelled_one(harness):
@@ -57,7 +56,7 @@ async def test_a_cancelled_one(harness):
     harness.clock.set(NOON + MINUTE)
     await harness.node.wakes.cancel(wake.id, harness.user.id, "no longer needed")
     chain = await harness.why(wake)
-    assert [decision.code for decision in chain] == ["booked", "cancelled", "wake_cancelled"]
+    assert [decision.code for decision in chain] == ["booked", "cancelled"]
     assert chain[1].detail["reason"] == "no longer needed"
 
 
@@ -65,7 +64,7 @@ async def test_one_that_a_newer_took_the_place_of(harness):
     old = await harness.book(kind="next_run")
     new = await harness.book(kind="next_run")
     chain = await harness.why(old)
-    assert [decision.code for decision in chain] == ["booked", "superseded", "wake_superseded"]
+    assert [decision.code for decision in chain] == ["booked", "superseded"]
     assert chain[1].detail["by"] == new.id
 
 
@@ -88,7 +87,7 @@ async def test_one_that_a_crash_cut_off(harness):
     del harness.executor.by_wake[wake.id]
     await harness.turn_at(NOON + MINUTE)
     codes = [code for code, _ in await told(harness, wake)]
-    assert codes == ["booked", "queued", "started", "resumed", "success", "wake_fired"]
+    assert codes == ["booked", "queued", "started", "resumed", "success"]
 
 
 async def test_one_that_failed(harness):
@@ -99,7 +98,7 @@ async def test_one_that_failed(harness):
     harness.executor.by_wake[wake.id] = doing(fail)
     await harness.turn()
     last = (await harness.why(wake))[-1]
-    assert (last.code, last.detail["error"]) == ("wake_failed", "RuntimeError: no network")
+    assert (last.code, last.detail["error"]) == ("failed", "RuntimeError: no network")
 
 
 async def test_occurrences_of_a_recurring_wake_each_tell_their_own(harness):
@@ -143,4 +142,4 @@ async def test_a_run_by_hand_says_so(harness):
     await harness.node.wakes.run_now(wake.id, harness.user.id)
     await harness.turn()
     codes = [code for code, _ in await told(harness, wake)]
-    assert codes == ["booked", "run_now", "started", "success", "wake_fired"]
+    assert codes == ["booked", "run_now", "started", "success"]

@@ -7,6 +7,7 @@ import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND, Harness
 from wakeful.domain.bounds.bounds import PRESETS
+from wakeful.domain.inbox.times import write_times
 
 IN_2098 = datetime(2098, 6, 1, 12, 0, 30, tzinfo=UTC) - NOON
 
@@ -47,8 +48,8 @@ async def test_a_start_in_2098_leaves_no_recurring_wake_silent(harness, rule, la
     after = await harness.wake(wake)
     assert harness.clock.now() < after.nominal_at <= latest  # the first instant was made up for in 2098
     [notice] = await told(harness)
-    assert notice.title == "A recurring wake was rescheduled"
-    assert f"'Look' at {after.nominal_at:%Y-%m-%d %H:%M} UTC" in notice.body
+    assert notice.title == "A recurring run was rescheduled"
+    assert f"'Look' at {after.nominal_at:%Y-%m-%d %H:%M:%S} (UTC)" in write_times(notice, None).body
     said = [each for each in await harness.why(wake) if each.code == "replanned"]
     assert [each.detail["was"] for each in said] == [planned.isoformat()]
     await harness.turn_at(after.nominal_at)
@@ -64,7 +65,7 @@ async def test_everyone_is_told_once_about_all_of_theirs(harness):
     for _ in range(3):
         await put_right(harness)
     [notice] = await told(harness)
-    assert notice.title == "7 recurring wakes were rescheduled"
+    assert notice.title == "7 recurring runs were rescheduled"
     assert notice.body.count(" at ") == 6  # five of them, and "at least"
     assert ", and 2 more." in notice.body
 

@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import json
+import re
 from contextlib import asynccontextmanager, closing
 
 import pytest
@@ -154,6 +155,7 @@ async def test_before_the_first_write_there_is_nothing_and_looking_makes_nothing
     found = await shelf.call("GET")
     assert (found["state"], found["is_on"], found["tables"], found["views"]) == ("none", True, [], [])
     assert (found["used_bytes"], found["quota_bytes"], found["in_flight"]) == (0, 100 * 1024 * 1024, 0)
+    assert found["default_quota_bytes"] == 100 * 1024 * 1024
     assert (await shelf.call("GET", "/schema"))["tables"] == []
     assert await shelf.changes() == []
     assert await shelf.call("GET", "/verify") == {"intact": True, "broken_at": None, "is_cut_off": False}
@@ -434,6 +436,16 @@ async def test_a_write_that_fails_does_not_stay_under_way(tasks):
 
 
 # ── Room, keys and whose it is ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_time_in_a_refusal_is_in_the_zone_of_the_agent(tasks):
+    await tasks.server.call("PATCH", tasks.path.removesuffix("/db"), json={"timezone": "Asia/Tokyo"})
+    for table in ("tasks", "more"):
+        await tasks.call("POST", "/import", json={"table": "more", "text": TASKS})
+        drop = {"purpose": "x", "up_sql": f"DROP TABLE {table}"}
+        answer = await tasks.server.rest.post(f"{tasks.path}/migrate", json=drop)
+    assert answer.status_code == 429
+    assert re.search(r"space again at 20\d\d-\d\d-\d\d \d\d:\d\d:00 \(Asia/Tokyo\);", answer.json()["error"]["message"])
 
 
 async def test_a_full_database_refuses_and_keeps_nothing_but_still_deletes(backend_settings):

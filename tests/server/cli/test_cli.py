@@ -5,6 +5,7 @@ import os
 import pty
 import subprocess
 import sys
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -54,6 +55,10 @@ def test_why_tells_the_story(terminal):
     codes = [each["code"] for each in terminal.read("wake", "why", wake_id)["decisions"]]
     assert codes[0] == "booked"
     assert "cancelled" in codes
+    lines = terminal.run("wake", "why", wake_id).stdout.splitlines()
+    planned = datetime.fromisoformat(terminal.read("wake", "why", wake_id)["decisions"][0]["nominal_at"]).astimezone()
+    assert f"You scheduled it for {planned:%Y-%m-%d %H:%M:%S}. Requested: “1h”." in lines[1]
+    assert "Cancelled." in lines[-1]
 
 
 def test_a_recurring_wake_is_skipped_and_edited(terminal):
@@ -182,6 +187,7 @@ def test_runs_tell_what_was_used(terminal):
     line = next(line for line in terminal.run("runs").stdout.splitlines() if ended["id"] in line)
     assert str(listed["usage"]["input_tokens"] + listed["usage"]["output_tokens"]) in line
     assert "run_now" in line
+    assert listed["about"] in line
 
 
 def test_a_list_that_goes_on_says_how(terminal):
@@ -223,14 +229,14 @@ def test_an_agents_mode_and_next_run_are_shown_and_chosen(terminal):
     changed = terminal.read("agent", "edit", "Bo", "--no-self-scheduling", "--zone", "Asia/Tokyo", "--prompt", "Hm.")
     assert (changed["timezone"], changed["system_prompt"]) == ("Asia/Tokyo", "Hm.")
     assert terminal.read("agent", "next-run", "Bo")["next_run"] is None
-    assert terminal.run("agent", "rm", "Bo").returncode == 0
+    assert terminal.run("agent", "rm", "Bo", "--yes").returncode == 0
 
 
 def test_agents_are_listed_made_and_ended(terminal):
     made = terminal.read("agent", "add", "Ada", "--zone", "Europe/Berlin")
     assert made["timezone"] == "Europe/Berlin"
     assert made["id"] in terminal.run("agent", "ls").stdout
-    assert terminal.run("agent", "rm", made["id"]).returncode == 0
+    assert terminal.run("agent", "rm", made["id"], "--yes").returncode == 0
     assert made["id"] not in terminal.run("agent", "ls").stdout
 
 
@@ -264,7 +270,7 @@ def test_a_channel_is_added_tried_listed_and_deleted(terminal, outside):
     [listed] = terminal.read("channel", "ls")["channels"]
     assert (listed["name"], listed["url"]) == ("phone", "json://127.0.0.1")
     assert "secret" not in added.stdout + terminal.run("channel", "ls").stdout
-    assert terminal.run("channel", "rm", "phone").returncode == 0
+    assert terminal.run("channel", "rm", "phone", "--yes").returncode == 0
     assert terminal.read("channel", "ls")["channels"] == []
 
 
@@ -274,7 +280,7 @@ def test_a_channel_that_does_not_work_fails_the_command(terminal, outside):
     tried = terminal.run("channel", "test", made["id"])
     assert tried.returncode == 1
     assert "500" in tried.stdout
-    terminal.run("channel", "rm", "broken")
+    terminal.run("channel", "rm", "broken", "--yes")
     refused = terminal.run("channel", "add", "desk", "dbus://session")
     assert refused.returncode == 1
     assert "dbus" in refused.stderr
@@ -282,8 +288,8 @@ def test_a_channel_that_does_not_work_fails_the_command(terminal, outside):
 
 
 def test_without_a_server_the_command_says_where_it_looked(terminal, tmp_path):
-    alone = Terminal(terminal.environment | {"WAKEFUL_PORT": "1"}, tmp_path)
-    refused = alone.run("wake", "ls")
+    place = {"WAKEFUL_PORT": "1", "WAKEFUL_DATA_DIR": str(tmp_path / "data")}
+    refused = Terminal(terminal.environment | place, tmp_path).run("wake", "ls")
     assert refused.returncode == 3
     assert "http://127.0.0.1:1" in refused.stderr
     assert "wakeful serve" in refused.stderr

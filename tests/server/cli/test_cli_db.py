@@ -210,7 +210,7 @@ def test_with_several_agents_the_command_asks_which_by_name_or_id(tasks):
         assert tasks.read("db", "tables", "--agent", made["id"])["state"] == "none"
         assert tasks.read("db", "tables", "--agent", "Wakeful")["state"] == "open"
     finally:
-        tasks.run("agent", "rm", made["id"])
+        tasks.run("agent", "rm", made["id"], "--yes")
 
 
 def test_the_log_is_verified_and_the_key_is_changed(tasks):

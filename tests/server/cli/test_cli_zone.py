@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from terminal import a_terminal
-from wakeful.cli import zone
+from wakeful.cli.people import zone
 
 TODO = "Write ping to ping.txt with write_file."
 TOKYO = ZoneInfo("Asia/Tokyo")

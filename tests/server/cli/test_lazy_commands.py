@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
 from threading import Thread
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from wakeful.cli.main import COMMANDS, load
 
 HEAVY = {"pydantic", "pydantic_ai", "fastapi", "starlette", "uvicorn", "apsw", "asyncpg", "apprise", "httpx2", "rich"}
+HEAVY |= {"prompt_toolkit", "websockets"}  # for conversations alone
 WATCH = """
 import atexit, json, sys
 atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))
@@ -39,7 +41,15 @@ def port():
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--help",), ("wake", "ls"), ("wake", "--help"), ("db", "rows", "--help"), ("serve", "--help")]
+    "arguments",
+    [
+        ("--help",),
+        ("wake", "ls"),
+        ("wake", "--help"),
+        ("db", "rows", "--help"),
+        ("serve", "--help"),
+        ("chat", "--help"),
+    ],
 )
 def test_a_command_imports_nothing_of_the_server(tmp_path, port, arguments):
     environment = {"WAKEFUL_CONFIG_DIR": str(tmp_path), "WAKEFUL_TOKEN": "t", "WAKEFUL_PORT": str(port)}
@@ -48,6 +58,33 @@ def test_a_command_imports_nothing_of_the_server(tmp_path, port, arguments):
     )
     assert done.returncode == 0, done.stderr
     assert HEAVY & set(json.loads(done.stderr)) == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "modules"),
+    [(("wa",), set()), (("wake", "ad"), {"wakes.wakes", "people.zone"}), (("db", "rows", "--sh"), {"data"})],
+    ids=["a command", "a subcommand", "an option"],
+)
+def test_completing_a_word_imports_only_the_module_of_its_command(words, modules):
+    done = subprocess.run(
+        [sys.executable, "-c", WATCH, *words],
+        env={"_WAKEFUL_COMPLETE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(words[-1])
+    imported = set(json.loads(done.stderr))
+    assert HEAVY & imported == set()
+    named = {place.place.partition(":")[0] for place in COMMANDS.values()} - {"completion"}
+    assert {name.removeprefix("wakeful.cli.") for name in imported} & named == modules
+
+
+@pytest.mark.parametrize("arguments", [("-m", "wakeful", "--version"), ("-m", "wakeful", "version")])
+def test_the_package_is_a_command_too(arguments):
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, f"{version('wakeful')}\n")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

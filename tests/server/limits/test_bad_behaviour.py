@@ -6,7 +6,7 @@ import json
 import pytest
 
 from live_server import of_kind, text_of
-from openai_server import call, calls, chunk, event, say, stream, text, thinking, usage
+from openai_server import call, calls, chunk, event, say, stream, text, thinking, usage, varied
 
 
 async def check_usable(server, session, client):
@@ -133,13 +133,13 @@ async def test_an_empty_answer_after_work(server, session, client):
 
 @pytest.mark.parametrize("piece", [1_000, 10_000_000])
 async def test_a_flood_of_text_is_cut_off(server, session, client, piece):
-    count = 10_000_000 // piece
+    whole = varied(10_000_000)
+    count = len(whole) // piece
 
     async def flood(exchange):
         await exchange.begin()
-        words = event(chunk({"content": "x" * piece}))
-        for _ in range(count):
-            await exchange.send(words)
+        for number in range(count):
+            await exchange.send(event(chunk({"content": whole[number * piece : (number + 1) * piece]})))
         await exchange.send(event(chunk(finish="stop")) + b"data: [DONE]\n\n")
         await exchange.end()
 
@@ -161,7 +161,7 @@ async def test_a_flood_of_text_is_cut_off(server, session, client, piece):
 
 
 async def test_a_flood_of_thoughts_is_cut_off(server, session, client):
-    server.provider.then(stream(*thinking(*["hm " * 40_000] * 12), *text("Never said.")))
+    server.provider.then(stream(*thinking(*[varied(120_000)] * 12), *text("Never said.")))
     frames = await client.ask("Go")
     assert await ending(server, frames) == ("success", "answer_too_long")
     assert len(text_of(frames, "thinking_delta")) == 1_000_000

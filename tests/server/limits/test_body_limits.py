@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed
 import forked_process
 from live_server import TOKEN, eventually
 from openai_server import say
-from wakeful.server.app import _application
+from wakeful.server.app import application
 from wakeful.server.routes import DoorRoute, needed_scopes
 
 MB = 1024 * 1024
@@ -81,7 +81,7 @@ def flat(routes):
 
 
 def test_every_route_that_takes_a_body_checks_a_scope_before_it():
-    routes = [route for route in flat(_application("0").routes) if route.body_field is not None]
+    routes = [route for route in flat(application("0").routes) if route.body_field is not None]
     assert len(routes) > 30
     assert [route.path for route in routes if not isinstance(route, DoorRoute)] == []
     assert [route.path for route in routes if not needed_scopes(route)] == ["/login"]

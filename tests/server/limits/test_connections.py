@@ -19,7 +19,8 @@ from websockets.exceptions import InvalidStatus
 
 from live_server import TOKEN, eventually, running_server
 from openai_server import improvise
-from wakeful.cli import client as cli
+from wakeful.cli.client import Server
+from wakeful.cli.remote.target import Target
 from wakeful.server.limits import connections as limits
 from wakeful.server.limits.connections import Connections, CountedHttp, TimedRequests
 from wakeful.server.ws.protocol import Wire
@@ -121,7 +122,7 @@ async def test_a_slow_body_that_goes_on_is_waited_for(server):
 
 
 async def test_a_client_that_reads_nothing_is_closed(monkeypatch):
-    monkeypatch.setattr(limits, "_UNREAD_SECONDS", 1.0)
+    monkeypatch.setattr(limits, "UNREAD_SECONDS", 1.0)
     async with counted(sends(50_000_000)) as (port, connections):
         _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -148,12 +149,12 @@ async def test_no_connection_waits_for_an_acknowledgement_before_it_sends_the_re
     """With Nagle's algorithm a body waits 40 ms for the client's delayed acknowledgement of the headers."""
     async with running_server(settings, always=improvise) as server:
         port, model_port = urlsplit(server.address).port, urlsplit(server.provider.base_url).port
-        command = cli.Server("127.0.0.1", port, TOKEN)
+        command = Server(Target(url=server.address, token=TOKEN, token_from="this test", named_by="this test"))
         await asyncio.to_thread(command.get, "agents")
         async with server.watch(await server.session()) as client:
             await client.ask("Hello")
             connections = list(established())
-        command._http.close()
+        command.close()
     accepted = [is_set for local, _, is_set in connections if local == port]
     opened_by_us = [is_set for _, remote, is_set in connections if remote in (port, model_port)]
     assert len(accepted) >= 2  # the command's and the WebSocket
@@ -285,7 +286,7 @@ def sends(size):
 
 
 async def holds(connections, count):
-    return len(connections._all) == count
+    return len(connections.all) == count
 
 
 async def test_a_connection_is_known_to_its_requests_and_to_the_socket_it_becomes():
@@ -293,7 +294,7 @@ async def test_a_connection_is_known_to_its_requests_and_to_the_socket_it_become
     seen = []
 
     async def app(scope, receive, send):
-        seen.append((scope["type"], scope["state"]["connection"] in scope["state"]["connections"]._unauthenticated))
+        seen.append((scope["type"], scope["state"]["connection"] in scope["state"]["connections"].unauthenticated))
         if scope["type"] == "websocket":
             await receive()
             await send({"type": "websocket.accept"})
@@ -303,14 +304,14 @@ async def test_a_connection_is_known_to_its_requests_and_to_the_socket_it_become
         await sends(1)(scope, receive, send)
 
     async with counted(app) as (port, connections):
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(verify=False) as client:
             await client.get(f"http://127.0.0.1:{port}/")
             async with connect(f"ws://127.0.0.1:{port}/", proxy=None):
                 await eventually(lambda: holds(connections, 2))
-                assert len(connections._unauthenticated) == 1
+                assert len(connections.unauthenticated) == 1
         await eventually(lambda: holds(connections, 0))  # it hears of the end of both
     assert seen == [("http", True), ("websocket", True)]
-    assert (connections._unauthenticated, connections._by_network) == ({}, {})
+    assert (connections.unauthenticated, connections.by_network) == ({}, {})
 
 
 async def test_pings_of_a_client_that_reads_nothing_are_not_kept_in_memory():
@@ -325,7 +326,7 @@ async def test_pings_of_a_client_that_reads_nothing_are_not_kept_in_memory():
         async with connect(f"ws://127.0.0.1:{port}/", proxy=None, max_queue=1, compression=None) as client:
 
             def unsent():
-                return next(iter(connections._all)).transport.get_write_buffer_size()
+                return next(iter(connections.all)).transport.get_write_buffer_size()
 
             await eventually(lambda: asyncio.sleep(0, unsent() > 0))
             before = unsent()

@@ -23,6 +23,7 @@ from conftest import IS_LONG
 from wakeful.app.building import build
 from wakeful.app.serving import build_http, welcome
 from wakeful.config import Settings
+from wakeful.service.recent_logs import MAX_WAIT_SECONDS
 
 TOKEN = "a-token-for-all-tests"
 RIGHT, WRONG = (60, 60) if IS_LONG else (5, 2)  # requests to each operation
@@ -66,7 +67,9 @@ def address(tmp_path_factory):
 @pytest.fixture(scope="module")
 def known(address):
     """One of everything that has an id, by the name of the path parameter that takes it. Requests add to it."""
-    with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as client:
+    with httpx.Client(
+        base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60, verify=False
+    ) as client:
 
         def said(method, path, **request):
             answer = client.request(method, path, **request)
@@ -84,12 +87,14 @@ def known(address):
         database = f"/agents/{shown['agent_id']}/db"
         said("POST", f"{database}/import", json={"table": "notes", "text": "note\nhello"})
         said("PUT", f"{database}/views/all_notes", json={"sql": "SELECT note FROM notes"})
+        model = {"provider": "openai-chat", "model": "m", "address": "http://127.0.0.1:1/v1", "check": False}
         later = {"kind": "message", "delay_ms": 3_600_000, "message": "Read notes.txt with read_file."}
         found = {
             # One of the server's own making: after ten wrong login codes, one that a person chose has to wait.
             "secret": said("POST", "/tokens", json={"name": "Schema", "scope": "admin"})["secret"],
             "agent_id": shown["agent_id"],
             "path": "AGENTS.md",
+            "name": said("POST", "/models", json=model)["name"],
             "image_id": shown["messages"][0]["images"][0]["id"],
             "run_id": run,
             "schedule_id": said("POST", f"/sessions/{session}/schedules", json=later)["schedule"]["id"],
@@ -104,7 +109,9 @@ def known(address):
 
 
 def test_the_page_about_the_api_names_every_route_and_loads_nothing_from_elsewhere(address):
-    with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as client:
+    with httpx.Client(
+        base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60, verify=False
+    ) as client:
         shown, described = client.get("/docs"), client.get("/openapi.json").json()
     assert [path for path in described["paths"] if f" {path}<" not in shown.text] == []
     assert "<script" not in shown.text
@@ -114,7 +121,7 @@ def test_the_page_about_the_api_names_every_route_and_loads_nothing_from_elsewhe
 
 def test_every_answer_is_as_the_description_says(address, known):
     headers = {"Authorization": f"Bearer {known['secret'][0]}"}
-    described = httpx.get(f"{address}/openapi.json", headers=headers, timeout=60).json()
+    described = httpx.get(f"{address}/openapi.json", headers=headers, timeout=60, verify=False).json()
     for methods in described["paths"].values():
         for operation in methods.values():
             operation.pop("security", None)  # every request comes with our token, so wrong ones are not to be made up
@@ -150,7 +157,7 @@ def _order(operation):
 
 # A generator cannot guess these: a login code, a run that was cut off or woken, a recall that waits or recurs,
 # something unread in the inbox, a call that was asked about, words that mean a time, a next run that waits, the address
-# of a channel, SQL, the name of a column or an agent.
+# of a channel or a model's endpoint, SQL, the name of a column or an agent.
 HARD_TO_PLEASE = {
     "DELETE /agents/{agent_id}/db",
     "DELETE /agents/{agent_id}/next-run",
@@ -163,6 +170,7 @@ HARD_TO_PLEASE = {
     "DELETE /sessions/{session_id}/recall",
     "DELETE /wakes/{wake_id}",
     "GET /wakes/preview",
+    "GET /wakes/{wake_id}/preview",
     "PATCH /sessions/{session_id}/recall",
     "PATCH /wakes/{wake_id}",
     "PATCH /agents/{agent_id}/db/tables/{table}/rows",
@@ -179,6 +187,11 @@ HARD_TO_PLEASE = {
     "POST /agents/{agent_id}/db/tables/{table}/rows/upsert",
     "POST /agents/{agent_id}/next-run/run-now",
     "POST /login",
+    "DELETE /models/{name}",
+    "POST /models",
+    "POST /models/list",
+    "POST /models/test",
+    "PUT /models/default",
     "POST /notifications/{notification_id}/read",
     "POST /runs/{run_id}/again",
     "POST /runs/{run_id}/approvals/{call_id}",
@@ -211,6 +224,7 @@ def _try(cases, examples, address, headers, answers, known, takes):
             for name in known.keys() & (case.path_parameters or {}).keys():
                 which = 0 if is_first else data.draw(st.integers(0, 255))
                 case.path_parameters[name] = known[name][which % len(known[name])]
+        _hurry(case)
         answer = case.call(base_url=address, headers=headers)
         # 413 is a refusal too, which this check does not know.
         unfit = [*UNFIT, negative_data_rejection] if answer.status_code == 413 else UNFIT
@@ -223,6 +237,13 @@ def _try(cases, examples, address, headers, answers, known, takes):
     # An operation that takes nothing has no wrong requests to make.
     with contextlib.suppress(Unsatisfiable):
         each()
+
+
+def _hurry(case):
+    """Bound how long a good request waits for new lines of the log, which may be longer than we wait for an answer."""
+    wait = (case.query or {}).get("wait")
+    if case.operation.label == "GET /logs" and isinstance(wait, int | float) and 0.1 < wait <= MAX_WAIT_SECONDS:
+        case.query["wait"] = 0.1
 
 
 def _made(body):

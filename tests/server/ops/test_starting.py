@@ -46,7 +46,10 @@ def start(tmp_path) -> Start:
 async def starting(start: Start) -> AsyncGenerator[tuple[httpx2.AsyncClient, "asyncio.Task[None]"]]:
     serving = asyncio.create_task(serve(start.settings, start.load, lambda *_: start.is_ready.set()))
     client = httpx2.AsyncClient(
-        base_url=f"http://127.0.0.1:{start.settings.port}", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30
+        base_url=f"http://127.0.0.1:{start.settings.port}",
+        headers={"Authorization": f"Bearer {TOKEN}"},
+        timeout=30,
+        verify=False,
     )
     try:
         await asyncio.sleep(0)  # it listens from its first step on

@@ -1,7 +1,7 @@
 """The routes of users and tokens, the login, and the one shape of every failure."""
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from pydantic import SecretStr
@@ -200,6 +200,42 @@ async def test_a_login_link_works_once_and_says_so(owner, nobody):
     assert "prints one each time it starts" in again.json()["error"]["hint"]
 
 
+async def test_a_token_logs_a_browser_in_with_both_secrets(doors, nobody):
+    answer = await nobody.post("/login", data={"token": f" {doors.secret}\n"}, headers=OURS)
+    assert {"httponly", "samesite=strict"} <= {part.strip().lower() for part in answer.headers["set-cookie"].split(";")}
+    me = await nobody.get("/me", headers={PAGE_HEADER: answer.json()["page_secret"]})
+    assert (me.status_code, me.json()["user"]["role"], me.json()["scope"]) == (200, "owner", "admin")
+    assert (await nobody.get("/me")).status_code == 401  # the cookie alone
+
+
+async def test_a_token_that_may_not_make_login_links_logs_no_browser_in(owner, nobody):
+    made = (await owner.post("/tokens", json={"name": "phone", "scope": "schedule"})).json()
+    answer = await nobody.post("/login", data={"token": made["secret"]}, headers=OURS)
+    assert (answer.status_code, code_of(answer), dict(nobody.cookies)) == (403, "scope_too_small", {})
+
+
+async def test_a_revoked_token_and_a_browsers_cookie_log_no_browser_in(owner, nobody):
+    made = (await owner.post("/tokens", json={"name": "old", "scope": "admin"})).json()
+    await owner.delete(f"/tokens/{made['token']['id']}")
+    await log_in(owner, nobody)
+    for token in (made["secret"], nobody.cookies[COOKIE], nobody.headers[PAGE_HEADER]):
+        answer = await nobody.post("/login", data={"token": token}, headers=OURS)
+        assert (answer.status_code, code_of(answer)) == (401, "wrong_token")
+        assert "`wakeful login`" in answer.json()["error"]["hint"]
+
+
+async def test_wrong_tokens_at_the_login_are_limited_and_a_right_one_gets_in(doors, nobody):
+    answers = [await nobody.post("/login", data={"token": f"guess-{number}"}) for number in range(11)]
+    assert [answer.status_code for answer in answers] == [401] * 10 + [429]
+    assert (await nobody.post("/login", data={"token": doors.secret}, headers=OURS)).status_code == 200
+
+
+@pytest.mark.parametrize("form", [{}, {"code": "x", "token": "y"}])
+async def test_a_login_has_either_a_code_or_a_token(nobody, form):
+    answer = await nobody.post("/login", data=form, headers=OURS)
+    assert (answer.status_code, code_of(answer)) == (400, "nothing_to_log_in_with")
+
+
 async def test_another_site_cannot_log_a_browser_in(owner, nobody):
     answer = await nobody.post(
         "/login", data={"code": code_in(await link(owner))}, headers={"origin": "http://evil.test"}
@@ -256,7 +292,7 @@ async def test_a_browser_makes_tokens_and_links_within_ten_minutes_of_its_login(
     for path, asked in MINTING:
         answer = await nobody.post(path, json=asked, headers=OURS)
         assert (answer.status_code, code_of(answer)) == (403, "login_too_old")
-        assert "POST /login-links with the owner's token" in answer.json()["error"]["hint"]
+        assert "`wakeful login` makes one" in answer.json()["error"]["hint"]
         assert (await owner.post(path, json=asked)).status_code == 201
     assert (await nobody.get("/tokens")).status_code == 200
 
@@ -289,6 +325,14 @@ async def test_a_rule_that_refuses_names_the_field_too(owner):
     answer = await owner.post("/tokens", json={"name": "x", "scope": "read", "expires_at": "2001-01-01T00:00:00Z"})
     assert (answer.status_code, code_of(answer)) == (400, "expires_in_the_past")
     assert answer.json()["error"]["field"] == "expires_at"
+
+
+async def test_a_token_expires_at_one_time_or_after_one_length(doors, owner):
+    asked = {"name": "x", "scope": "read", "expires_in": 3_600}
+    made = (await owner.post("/tokens", json=asked)).json()["token"]
+    assert datetime.fromisoformat(made["expires_at"]) == doors.clock.now() + timedelta(hours=1)
+    answer = await owner.post("/tokens", json=asked | {"expires_at": "2030-01-01T00:00:00Z"})
+    assert (answer.status_code, code_of(answer)) == (400, "two_expiries")
 
 
 @pytest.mark.parametrize(

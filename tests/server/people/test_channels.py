@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from http_server import HttpServer
 from live_server import of_kind, running_server
+from network.http_server import HttpServer
 from openai_server import call, calls, say
 
 

@@ -27,14 +27,14 @@ from websockets.exceptions import ConnectionClosed
 
 from asgi_client import asgi_server
 from harness import eventually
-from raw_requests import send_raw
+from network.raw_requests import send_raw
 from wakeful.app.building import Wakeful, build
 from wakeful.app.files import database_of
 from wakeful.app.serving import build_http, welcome
 from wakeful.config import Settings
 from wakeful.domain.runs.approvals import Approval
 from wakeful.domain.types import Channel, Notice
-from wakeful.server.app import _application
+from wakeful.server.app import application
 
 TOKEN = "a-token-for-all-tests"
 ON_SQLITE = pytest.mark.parametrize("shared_settings", ["sqlite"], indirect=True)  # where the store plays no part
@@ -110,9 +110,20 @@ NEEDS = {
     ("POST", "/login"): None,
     ("POST", "/login-links"): "admin",
     ("POST", "/logout"): "read",
+    ("GET", "/logs"): "admin",
     ("GET", "/mcp-servers"): "read",
     ("GET", "/me"): "read",
     ("GET", "/metrics"): "read",
+    ("GET", "/models"): "admin",
+    ("POST", "/models"): "admin",
+    ("PUT", "/models/default"): "admin",
+    ("POST", "/models/discover"): "admin",
+    ("POST", "/models/list"): "admin",
+    ("GET", "/models/providers"): "admin",
+    ("POST", "/models/test"): "admin",
+    ("GET", "/models/{name}"): "admin",
+    ("PATCH", "/models/{name}"): "admin",
+    ("DELETE", "/models/{name}"): "admin",
     ("GET", "/notifications"): "read",
     ("POST", "/notifications/read"): "chat",
     ("POST", "/notifications/{notification_id}/read"): "chat",
@@ -166,6 +177,7 @@ NEEDS = {
     ("DELETE", "/wakes/{wake_id}"): "schedule",
     ("POST", "/wakes/{wake_id}/run-now"): "schedule",
     ("POST", "/wakes/{wake_id}/skip"): "schedule",
+    ("GET", "/wakes/{wake_id}/preview"): "read",
     ("GET", "/wakes/{wake_id}/why"): "read",
     ("POST", "/ws-ticket"): "read",
     ("GET", "/ws/schema"): "read",
@@ -202,6 +214,11 @@ BODIES = {
     ("PATCH", "/channels/{channel_id}"): {"name": "Evil", "enabled": True},
     ("POST", "/download-tickets"): {"path": "/me"},
     ("POST", "/login-links"): {},
+    ("POST", "/models"): {"provider": "ollama", "model": "evil", "name": "evil", "check": False},
+    ("PUT", "/models/default"): {"model": "openai-chat:evil"},
+    ("POST", "/models/list"): {"provider": "azure", "address": "https://192.0.2.1"},
+    ("POST", "/models/test"): {"model": "demo"},
+    ("PATCH", "/models/{name}"): {"context_window": 9_000},
     ("PUT", "/pause"): {"preset": "1h", "reason": "evil"},
     ("POST", "/runs/{run_id}/approvals/{call_id}"): {"approve": True, "note": "evil"},
     ("POST", "/sessions"): {"title": "Evil"},
@@ -221,6 +238,7 @@ FILES = {("POST", "/sessions/{session_id}/uploads"): [("files", ("evil.txt", b"e
 LOCAL = {
     "path": "AGENTS.md",
     "change_id": "1",
+    "name": "evil",  # of a model, which belongs to the server
     "snapshot": "2026-01-01T000000Z-abcdef.sqlite",
     "table": "notes",
     "view": "all_notes",
@@ -250,7 +268,7 @@ class Person:
 @cache
 def describe() -> dict[str, Any]:
     """The server's OpenAPI document; building it takes as long as a whole test."""
-    return _application(version("wakeful")).openapi()
+    return application(version("wakeful")).openapi()
 
 
 class House:
@@ -472,7 +490,7 @@ async def opened_house(stored):
         await welcome(node)
         gate = build_http(node)
         async with asgi_server(gate) as port:
-            house = House(node, gate._app, f"http://127.0.0.1:{port}")
+            house = House(node, gate.app, f"http://127.0.0.1:{port}")
             try:
                 await house.settle()
                 yield house
@@ -516,6 +534,11 @@ def is_about_people(route: tuple[str, str]) -> bool:
     return route[1].startswith("/users")
 
 
+def is_about_models(route: tuple[str, str]) -> bool:
+    """Whether it is about the server's models, which belong to nobody and which only owners may see and change."""
+    return route[1].startswith("/models")
+
+
 def same_kind(answer: httpx.Response) -> tuple[int, Any]:
     return answer.status_code, answer.json()["error"]["code"] if answer.is_error else None
 
@@ -552,6 +575,11 @@ async def test_every_route_shows_people_what_is_their_own(house):
     for route, operation in house.operations.items():
         if route[0] == "GET" and parameters(operation, "path"):
             answer = await send(house.ada.client, route, house.ada.ids)
+            if is_about_models(route):
+                assert same_kind(answer) == (403, "owners_only"), (route, answer.text)
+                answer = await send(house.owner.client, route, house.owner.ids)
+                assert answer.status_code == 404, (route, answer.text)  # nobody added this one
+                continue
             assert answer.status_code == 200, (route, answer.text)
 
 
@@ -606,7 +634,8 @@ async def test_through_a_second_node_is_nothing_of_another_seen_or_touched(house
                     continue
                 names = [name for name in parameters(operation, "path") if name not in LOCAL]
                 answer = await send(client, route, {name: house.ada.ids[name] for name in names})
-                assert answer.status_code == (403 if is_about_people(route) else 404), (route, answer.text)
+                is_refused = is_about_people(route) or (is_about_models(route) and caller is not house.owner)
+                assert answer.status_code == (403 if is_refused else 404), (route, answer.text)
                 assert house.ada.mark not in answer.text
                 nowhere = await send(client, route, dict.fromkeys(names, str(uuid.uuid4())))
                 assert same_kind(nowhere) == same_kind(answer), route

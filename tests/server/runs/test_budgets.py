@@ -111,8 +111,8 @@ async def test_a_budget_in_money_needs_a_model_whose_price_is_known(server, sess
 
 @pytest.mark.parametrize("limit", ["run_cost", "day_cost"])
 async def test_money_is_counted_and_holds(server, client, limit):
-    models = server.node.engine.runner._executor.models
-    models._models["openai:gpt-4o"] = models.resolve("openai-chat:test")  # one of the price list, on our own provider
+    models = server.node.engine.runner.executor.models
+    models.use("openai:gpt-4o", models.resolve("openai-chat:test"))  # one of the price list, on our own provider
     agent = await server.change_agent(model="openai:gpt-4o", budgets={limit: 0.01})
     server.provider.then(look(1, 2_000), look(2, 4_000))
     frames = await client.ask("Go on")

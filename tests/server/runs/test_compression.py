@@ -9,7 +9,7 @@ from openai_server import call, calls, refuse, say, stream, text, usage
 
 WINDOW = 10_000  # tokens; by our guess 30 kB of text
 NEXT = "Question 3. "
-LONG = "All work and no play. " * 300  # about 2,200 tokens
+LONG = "".join(f"All work and no play, {day}. " for day in range(250))  # about 2,200 tokens
 
 
 @pytest.fixture(scope="module")

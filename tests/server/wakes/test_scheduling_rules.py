@@ -267,13 +267,13 @@ async def test_a_loop_that_stands_still_and_a_promise_that_nobody_keeps_are_repo
     await rest.harness.turn()
     assert await rest.ask("GET", "/readyz") == (200, {"ok": True, "problems": []})
     rest.harness.clock.set(NOON + 10 * MINUTE)
-    await rest.harness.node.engine._look_after()  # as it does each minute
+    await rest.harness.node.engine.look_after()  # as it does each minute
     status, told = await rest.ask("GET", "/readyz")
     *stalled, overdue = told["problems"]
     assert stalled == [f"the {loop} has not turned for 600 s" for loop in ("scheduler", "runner")]
     assert (status, wake_id in overdue) == (503, True)
     await rest.harness.turn()
-    await rest.harness.node.engine._look_after()
+    await rest.harness.node.engine.look_after()
     assert (await rest.ask("GET", "/readyz"))[0] == 200
 
 

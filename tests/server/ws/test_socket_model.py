@@ -310,25 +310,34 @@ async def test_a_run_has_a_limit_of_time(server, session, client):
 # ── Missing models ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("model", "code"),
-    [
-        pytest.param("anthropic:claude-sonnet-4-5", "model_key_missing", id="no key"),
-        pytest.param("nobody:knows", "no_such_model", id="no provider"),
-        pytest.param("gpt-4o", "no_such_model", id="no prefix"),
-    ],
-)
 async def test_a_model_that_cannot_be_used_is_an_error_in_the_run_and_never_another_model(
-    server, session, client, monkeypatch, model, code
+    server, session, client, monkeypatch
 ):
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    model = "anthropic:claude-sonnet-4-5"
     await server.change_agent(model=model)
     frames = await client.ask("Hello?")
     assert kinds(frames) == ["stream_start", "error"]
-    assert frames[-1]["code"] == code
+    assert frames[-1]["code"] == "model_key_missing"
     assert repr(model) in frames[-1]["message"]
     assert server.provider.requests == []
     await server.change_agent(model=None)
+    server.provider.then(say("Here."))
+    assert (await client.ask("Hello?"))[-1]["content"] == "Here."
+
+
+@pytest.mark.parametrize(
+    "model", [pytest.param("nobody:knows", id="no provider"), pytest.param("gpt-4o", id="no prefix")]
+)
+async def test_a_model_that_there_is_not_is_refused_before_any_run_and_the_agent_keeps_its_own(server, client, model):
+    [agent] = (await server.call("GET", "/agents"))["agents"]
+    async with server.client(server.token) as rest:
+        refused = await rest.patch(f"/agents/{agent['id']}", json={"model": model})
+    error = refused.json()["error"]
+    assert (refused.status_code, error["code"], error["field"]) == (400, "no_such_model", "model")
+    assert repr(model) in error["message"]
+    [kept] = (await server.call("GET", "/agents"))["agents"]
+    assert kept["model"] == agent["model"]
     server.provider.then(say("Here."))
     assert (await client.ask("Hello?"))[-1]["content"] == "Here."
 

@@ -8,23 +8,22 @@ from urllib.parse import urlsplit
 import pytest
 
 from live_server import TOKEN, Tap, Timer, assert_consecutive, eventually, running_server, text_of
-from openai_server import event, stream, text, usage
+from machine import allowed
+from openai_server import event, stream, text, usage, varied
 from wakeful.app import listening
 from wakeful.domain.news import DatabaseChanged
-from wakeful.hub import MAX_BYTES, MAX_FRAMES
-from wakeful.runtime.loop.model_call import Reply
+from wakeful.hub import MAX_BYTES, MAX_FRAMES, session_topic
+from wakeful.runtime.loop import model_call
 from wakeful.server.ws import open_sockets, protocol
 
-LONG = "x" * 150_000
+LONG = varied(150_000)
 FLOOD = 30  # frames of that size: more than the buffers of a connection hold
 MANY = 80  # frames of that size: far more than a queue and the buffers of a connection hold
 
 
 @pytest.fixture
 async def server(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        Reply.__init__, "__defaults__", (10**9,)
-    )  # longer answers than a run may give, to fill the buffers in between
+    monkeypatch.setattr(model_call, "MAX_SAID", 10**9)  # longer than a run may answer, to fill the buffers in between
     settings = {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "store_encryption": False}
     async with running_server(settings) as server:
         yield server
@@ -46,7 +45,7 @@ def stuck(server, session):
 
 def queues(server, session):
     """Return the queues of a session's subscribers."""
-    return list(server.node.services.hub._topics[f"session:{session}"])
+    return server.node.services.hub.subscriptions(session_topic(session))
 
 
 async def test_a_client_that_does_not_read_delays_nobody_and_gets_everything_later(server):
@@ -60,7 +59,7 @@ async def test_a_client_that_does_not_read_delays_nobody_and_gets_everything_lat
             async with Timer() as timer:
                 tap.say(f"{number} {LONG}")
                 await quick.until("stream_delta")
-            assert timer.seconds < 2.0
+            assert timer.seconds < allowed(2.0)
         tap.end()
         end = (await quick.until("stream_end"))[-1]
         frames = await slow.until("stream_end", seconds=30)
@@ -78,8 +77,8 @@ async def test_the_queue_of_a_client_that_does_not_read_is_bounded(server):
         most = 0
         while (await quick.next(30))["type"] != "stream_end":
             for queue in queues(server, session):
-                assert len(queue._frames) <= MAX_FRAMES
-                most = max(most, queue._bytes)
+                assert len(queue.frames) <= MAX_FRAMES
+                most = max(most, queue.bytes)
         assert most <= MAX_BYTES
         assert any(queue.is_behind for queue in queues(server, session))
         assert text_of(await slow.until("stream_end", seconds=30)) == LONG * MANY
@@ -124,7 +123,7 @@ async def test_the_first_piece_of_an_answer_is_not_held_back(server):
         async with Timer() as timer:
             tap.say("Well")
             assert (await client.next())["delta"] == "Well"
-        assert timer.seconds < 1.0  # the bench measures it properly
+        assert timer.seconds < allowed(1.0)  # the bench measures it properly
         tap.end()
         await client.until("stream_end")
 
@@ -145,8 +144,8 @@ async def test_pieces_that_come_close_together_are_one_frame(server):
 @pytest.fixture
 def pinging(monkeypatch):
     """Have servers that start from now on ping often, and wait for little."""
-    monkeypatch.setattr(listening, "_PING_SECONDS", 0.5)
-    monkeypatch.setattr(protocol, "_CLOSE_SECONDS", 1.0)
+    monkeypatch.setattr(listening, "PING_SECONDS", 0.5)
+    monkeypatch.setattr(protocol, "CLOSE_SECONDS", 1.0)
 
 
 @pytest.fixture
@@ -197,7 +196,7 @@ async def test_a_watcher_of_events_that_reads_nothing_is_closed_and_catches_up_l
 
 
 async def test_a_watcher_that_reads_again_before_it_is_cut_off_is_told_why(pinging_server, monkeypatch):
-    monkeypatch.setattr(protocol, "_CLOSE_SECONDS", 20.0)
+    monkeypatch.setattr(protocol, "CLOSE_SECONDS", 20.0)
     server = pinging_server
     session = await server.session()
     async with stuck(server, session) as slow:
@@ -229,7 +228,7 @@ async def read_nothing(server, path):
 
 
 async def test_clients_that_read_nothing_do_not_hold_up_the_end_of_the_server(settings, monkeypatch):
-    monkeypatch.setattr(Reply.__init__, "__defaults__", (10**9,))
+    monkeypatch.setattr(model_call, "MAX_SAID", 10**9)
     async with AsyncExitStack() as held, running_server(settings) as server:
         session = await server.session()
         await held.enter_async_context(stuck(server, session))
@@ -244,9 +243,9 @@ async def test_clients_that_read_nothing_do_not_hold_up_the_end_of_the_server(se
 
 
 async def test_a_client_that_reads_nothing_does_not_keep_others_from_being_closed(settings, monkeypatch):
-    monkeypatch.setattr(Reply.__init__, "__defaults__", (10**9,))
-    monkeypatch.setattr(open_sockets.OpenSockets.__init__, "__defaults__", (0.1,))
-    monkeypatch.setattr(open_sockets, "_CLOSE_SECONDS", 0.5)
+    monkeypatch.setattr(model_call, "MAX_SAID", 10**9)
+    monkeypatch.setattr(open_sockets, "CHECK_EVERY", 0.1)
+    monkeypatch.setattr(open_sockets, "CLOSE_SECONDS", 0.5)
     async with running_server(settings) as server:
         session, other = await server.session(), await server.session()
         made = await server.call("POST", "/tokens", json={"name": "script", "scope": "chat"})

@@ -234,7 +234,7 @@ async def test_help_says_what_it_is_and_can_do_and_how_to_get_a_real_model():
     assert "not an LLM" in text
     assert "in 10 seconds check notes.txt" in text
     assert "run ls" not in text
-    assert "WAKEFUL_MODEL" in text
+    assert "wakeful model add" in text
 
 
 @pytest.mark.parametrize(

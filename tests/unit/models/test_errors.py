@@ -10,14 +10,8 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 
-from wakeful.runtime.models.errors import (
-    ModelBusy,
-    ModelCutOff,
-    ModelFailed,
-    NoSuchModel,
-    ProviderMissing,
-    translate,
-)
+from wakeful.domain.models.names import NoSuchModel
+from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelFailed, ProviderMissing, translate
 
 BODY = {"error": {"message": "Slow down."}}
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from wakeful.domain.events import StepSaved, StreamDelta, StreamStart, ThinkingDelta, ThinkingEnd
-from wakeful.runtime.frame_writer import FrameWriter
+from wakeful.runtime.frame_writer import FrameWriter, batch_seconds
 
 
 class Store:
@@ -169,3 +169,15 @@ async def test_a_run_that_says_more_than_the_store_takes_waits_for_it(store, tel
     store.gate.set()
     await talking
     assert len(store.frames) == 5_000
+
+
+@pytest.mark.parametrize(
+    ("commit", "batch"),
+    [
+        pytest.param(0.002, 0.02, id="never shorter than 20 ms"),
+        pytest.param(0.045, 0.045, id="as long as the commit"),
+        pytest.param(2.0, 0.1, id="never longer than 100 ms"),
+    ],
+)
+def test_a_batch_of_frames_lasts_as_long_as_the_last_commit(commit, batch):
+    assert batch_seconds(commit) == batch

@@ -23,7 +23,7 @@ class Desk:
 
     def __init__(self, harness, node):
         self.harness = harness
-        self.loop: AgentLoop = node.engine.runner._executor
+        self.loop: AgentLoop = node.engine.runner.executor
         self.loop.patience = RetryLimits(retries=2, pause=0.0)
         self.node = node
         self.calls = 0  # model and tool calls that were announced
@@ -38,12 +38,12 @@ class Desk:
 
     async def work(self, run, model, stop=None):
         """Let the loop work and return what it says."""
-        self.loop.models._models[NAME] = model
+        self.loop.models.use(NAME, model)
         return [event async for event in self.loop.execute(run, [], stop or Stop(), self.before_call)]
 
     async def fail(self, run, model, error):
         """Let the loop work until it fails, and return what it said before."""
-        self.loop.models._models[NAME] = model
+        self.loop.models.use(NAME, model)
         said = []
 
         async def listen():
@@ -145,7 +145,7 @@ async def test_a_stop_in_mid_sentence_keeps_the_words(desk):
 async def test_a_stop_during_a_tool_leaves_out_the_rest(desk):
     run, stop = await desk.ask(), Stop()
     with scripted([LocalCall("write_file", WRITE, id="c1"), LocalCall("write_file", WRITE, id="c2")]) as model:
-        desk.loop.models._models[NAME] = model
+        desk.loop.models.use(NAME, model)
         said = []
         async for event in desk.loop.execute(run, [], stop, desk.before_call):
             said.append(event)
@@ -289,7 +289,17 @@ async def test_a_level_of_thinking_reaches_the_model(desk):
         run = await desk.ask(thinking_level=level)
         with scripted([Say("Ok.")]) as model:
             await desk.work(run, model)
-        assert (model.asked[0].settings or {}) == meant
+        sent = dict(model.asked[0].settings or {})
+        assert sent.pop("max_tokens") == 8_192
+        assert sent == meant
+
+
+async def test_a_library_that_sends_the_models_own_output_limit_is_left_to_it(desk):
+    run = await desk.ask(model="anthropic:claude-sonnet-4-5", thinking_level="high")
+    with scripted([Say("Ok.")]) as model:
+        desk.loop.models.use("anthropic:claude-sonnet-4-5", model)
+        await desk.work(run, model)
+    assert model.asked[0].settings == {"thinking": "high"}
 
 
 async def test_an_error_that_is_nobodys_fault_but_ours_comes_out_as_it_is(desk):

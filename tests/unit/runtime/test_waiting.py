@@ -10,8 +10,8 @@ import pytest
 
 import anthropic_server
 from harness import Harness, eventually
+from network.tls_proxy import tls_proxy
 from openai_server import OpenAIServer, call, chunk, event, hang, hang_up, refuse, reply, say, stream, text
-from tls_proxy import tls_proxy
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import StepSaved, StreamDelta, StreamEnd, StreamStart, Waiting
 from wakeful.runtime.executor import Stop
@@ -80,7 +80,7 @@ class Following:
         await eventually(lambda: self._is_waiting(following))
 
     async def _is_waiting(self, following):
-        return following.done() or any(not nudged.is_set() for _, nudged in self.harness.clock._waiting)
+        return following.done() or any(not nudged.is_set() for _, nudged in self.harness.clock.waiting)
 
 
 @pytest.fixture
@@ -100,10 +100,10 @@ async def _note_nothing():
 @asynccontextmanager
 async def followed(harness, base_url, *, stop=None, patience=None, **agent):
     """Begin a run whose model is at an address."""
-    loop: AgentLoop = harness.node.engine.runner._executor
+    loop: AgentLoop = harness.node.engine.runner.executor
     loop.patience = patience or RetryLimits()
     endpoint = Endpoint(base_url)
-    loop.models._models[NAME] = OpenAIChat("test", endpoint, harness.clock)
+    loop.models.use(NAME, OpenAIChat("test", endpoint, harness.clock))
     made = await harness.node.agents.add(harness.make_agent(**({"model": NAME, "toolsets": ("files",)} | agent)))
     session = await harness.node.sessions.open(made.id, harness.user.id)
     run = await harness.node.runs.ask(session.id, harness.user.id, "Go on")

@@ -37,7 +37,7 @@ def test_what_stands_in_a_string_does_not_count(text):
 
 @pytest.mark.parametrize("window", [7, 64, 1_000])
 def test_it_does_not_matter_where_a_window_ends(monkeypatch, window):
-    monkeypatch.setattr(json_shape, "_WINDOW", window)
+    monkeypatch.setattr(json_shape, "WINDOW", window)
     strings = ["x" * n + '"\\[{,' * (n % 5) for n in range(40)] * 3
     body = json.dumps([strings, {"a": [strings]}]).encode()
     assert parse(body) == [strings, {"a": [strings]}]

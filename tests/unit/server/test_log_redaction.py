@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from wakeful.cli.logs import setup_logging
-from wakeful.cli.redaction import redactor
+from wakeful.app.logs.lines import setup_logging
+from wakeful.app.logs.redaction import redactor
 from wakeful.service.people.accounts import make_secret
 
 CHOSEN = "a token/that+someone chose"

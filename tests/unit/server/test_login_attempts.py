@@ -70,4 +70,4 @@ def test_it_remembers_a_bounded_number_of_addresses(tries, monkeypatch):
     monkeypatch.setattr(limits, "MAX_ADDRESSES", 50)
     for number in range(60):
         tries.count(f"10.1.0.{number}")
-    assert len(tries._by_address) == 50 < MAX_ADDRESSES
+    assert len(tries.by_address) == 50 < MAX_ADDRESSES

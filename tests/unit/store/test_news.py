@@ -38,7 +38,8 @@ QUIET = {
         "UnconfinedMcpServers.take_upgrade", "WakeRows.see",
     },
     "saved beside a change of its wake, run or session, which is announced": {
-        "Notices.record", "RunRows.fold", "SessionRows.add_image", "SessionRows.add_upload", "UsageRows.save",
+        "Notices.record", "Notices.resolve", "RunRows.fold", "SessionRows.add_image", "SessionRows.add_upload",
+        "UsageRows.save",
     },
     "no client shows whether another has read a notice": {"Notices.mark_read"},
     "clears away what is old": {"RunRows.roll_up_skipped", "SessionRows.delete_old_events"},
@@ -48,8 +49,7 @@ IS_WRITING = re.compile(r"\b(INSERT INTO|(?<!FOR )(?<!FOR NO KEY )UPDATE|DELETE 
 
 def row_classes() -> list[type]:
     tx = Tx(SqliteStatements(apsw.Connection(":memory:")))
-    rows = [type(getattr(tx, name)) for name in vars(tx) if not name.startswith("_") and name != "say"]
-    return [*rows, type(tx._frames)]
+    return [type(getattr(tx, name)) for name in vars(tx) if not name.startswith("_") and name != "say"]
 
 
 def is_writing(query: str) -> bool:

@@ -502,7 +502,7 @@ async def test_a_search_stops_at_its_cap_of_matches(hands, home):
 def test_a_search_stops_when_its_time_is_over(home):
     (home / "a").write_text("no\n" * 10_000 + "yes\n")
     ticks = iter(range(0, 1000, 2))  # each look at the clock is two seconds later
-    found = files._search(Workspace(home), files.SearchFiles(pattern="yes"), lambda: float(next(ticks)))
+    found = files.search_workspace(Workspace(home), files.SearchFiles(pattern="yes"), lambda: float(next(ticks)))
     assert found.metadata == {"matches": 0, "is_cut": True}
     assert "stopped after 5 seconds" in found.text
 

@@ -4,10 +4,13 @@ import asyncio
 import gzip
 import ipaddress
 import ssl
+import sys
 import time
 import tracemalloc
 import zlib
+from collections.abc import Iterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -394,22 +397,36 @@ async def test_a_name_without_an_address_is_answered(fetch):
     assert "'nowhere.test'" in result.text
 
 
-async def test_a_name_is_resolved_once_and_cannot_change_between_check_and_connection(site, monkeypatch):
+_connected: list[tuple[str, int]] | None = None  # while a test keeps this process from connecting anywhere
+
+
+def _refuse_to_connect(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "socket.connect" and _connected is not None:
+        _connected.append(arguments[1])
+        raise OSError("this test has no internet")
+
+
+@pytest.fixture
+def connected() -> Iterator[list[tuple[str, int]]]:
+    """The addresses to which connections were tried, all of which fail: the system's own events tell of them."""
+    global _connected
+    sys.addaudithook(_refuse_to_connect)  # for good: there is no way to remove one
+    _connected = []
+    yield _connected
+    _connected = None
+
+
+async def test_a_name_is_resolved_once_and_cannot_change_between_check_and_connection(site, connected):
     """The answer is public at first and local ever after; only the first is asked for, and only it is connected to."""
-    answers, connected = iter([[PUBLIC], ["127.0.0.1"]]), []
+    answers = iter([[PUBLIC], ["127.0.0.1"]])
 
     async def rebinding(host):
         return next(answers)
 
-    async def connect(*, remote_host, **_):
-        connected.append(remote_host)
-        raise OSError("this test has no internet")
-
-    monkeypatch.setattr("anyio.connect_tcp", connect)
     async with fetching(resolve=rebinding) as fetcher:
         with pytest.raises(web.PageUnreachable):
             await fetcher.fetch(f"http://rebind.test:{site.port}/")
-    assert connected == [PUBLIC]
+    assert [host for host, *_ in connected] == [PUBLIC]
     assert next(answers) == ["127.0.0.1"]  # never asked for
     assert site.asked == []
 

@@ -85,12 +85,7 @@ async function ask(address: string, init: RequestInit): Promise<Response> {
   try {
     response = await fetch(address, withSecret(init));
   } catch {
-    throw new ApiError(
-      0,
-      "unreachable",
-      "The server is not responding.",
-      "Check that it is running; this page will try again.",
-    );
+    throw unreachable();
   }
   if (response.ok) return response;
   const refused = await readError(response);
@@ -98,7 +93,12 @@ async function ask(address: string, init: RequestInit): Promise<Response> {
   throw refused;
 }
 
-async function readError(response: Response): Promise<ApiError> {
+export function unreachable(): ApiError {
+  const hint = "Check that it is running; this page will try again.";
+  return new ApiError(0, "unreachable", "The server is not responding.", hint);
+}
+
+export async function readError(response: Response): Promise<ApiError> {
   const body = (await response.json().catch(() => null)) as { error?: Record<string, string> } | null;
   const error = body?.error ?? {};
   return new ApiError(

@@ -119,6 +119,17 @@ export interface ReplayStart {
   count: number;
 }
 
+/** The server has written to the model, or remarks on its answer; the transcript has it too. */
+export interface ServerNote {
+  seq?: number | null;
+  run_id?: string | null;
+  is_subagent?: boolean;
+  subagent_id?: string | null;
+  type: "server_note";
+  code: "budget" | "promise" | "call_as_text" | "unkept_promise";
+  text: string;
+}
+
 /** Load the session again: what is shown may be out of date. */
 export interface SessionSync {
   type: "session_sync";
@@ -224,7 +235,7 @@ export interface Waiting {
   retry_in?: number | null;
 }
 
-export type SessionFrame = StreamStart | StreamEnd | StreamStopped | ErrorFrame | ThinkingDelta | ThinkingEnd | TurnThinking | PlanningStatus | PlanReady | ApprovalRequested | ApprovalAnswered | Waiting | ToolStarted | ToolCall | StreamDelta | CompressionStarted | ContextCompressed | ProfileSwitched | RecallUpdate | SessionSync | ReplayStart | ReplayEnd | Heartbeat;
+export type SessionFrame = StreamStart | StreamEnd | StreamStopped | ErrorFrame | ThinkingDelta | ThinkingEnd | TurnThinking | PlanningStatus | PlanReady | ApprovalRequested | ApprovalAnswered | Waiting | ToolStarted | ToolCall | StreamDelta | ServerNote | CompressionStarted | ContextCompressed | ProfileSwitched | RecallUpdate | SessionSync | ReplayStart | ReplayEnd | Heartbeat;
 
 /** An agent was created, changed or deleted. */
 export interface AgentUpdate {
@@ -258,6 +269,7 @@ export interface Notification {
   run_id?: string | null;
   wake_id?: string | null;
   view_ref?: string | null;
+  times?: Record<string, string>;
 }
 
 /** A run has a new status. */

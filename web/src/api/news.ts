@@ -1,21 +1,29 @@
 /** Events about everything the user owns: they invalidate queries and show notifications. */
 
-import { useEffect, useSyncExternalStore } from "react";
+import { useEffect } from "react";
+import { checkBuild } from "./build";
 import { database } from "./database";
 import type { DbUpdate, EventsFrame, Notification } from "./frames.generated";
 import { queryClient } from "./queries";
+import { shared } from "./shared";
 import { type LinkState, LiveSocket } from "./socket";
 import { staleQueries } from "./stale";
 
 const BATCH_MS = 150; // events come in bursts; they are answered with one refetch
 
-let state: LinkState = "connecting";
-const listeners = new Set<() => void>();
+const link = shared<LinkState>("connecting");
+export const useLinkState = link.use;
 const stale = new Set<string>();
+let wasLost = false;
 
-function setState(next: LinkState): void {
-  state = next;
-  for (const listener of listeners) listener();
+/** Note the state of the connection. When it is back, load what failed meanwhile, and see if the server was upgraded. */
+function setState(state: LinkState): void {
+  link.set(state);
+  if (state === "lost") wasLost = true;
+  if (state !== "open" || !wasLost) return;
+  wasLost = false;
+  void queryClient.refetchQueries({ predicate: (query) => query.state.status === "error" });
+  void checkBuild();
 }
 
 function makeStale(names: string[]): void {
@@ -48,14 +56,4 @@ export function useNews(onNotification: (notification: Notification) => void): v
     });
     return () => socket.close();
   }, [onNotification]);
-}
-
-export function useLinkState(): LinkState {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => state,
-  );
 }

@@ -11,6 +11,7 @@ import {
 } from "@tanstack/react-query";
 import { ApiError, call } from "./client";
 import { clearPageError, showPageError } from "./pageError";
+import type { PauseShape } from "./rest.generated";
 
 // Not with a timer: the saved answer must be rendered before the stream drops its copy, or it would flicker.
 notifyManager.setScheduler(queueMicrotask);
@@ -30,12 +31,19 @@ export const queryClient = new QueryClient({
 
 const MAX_LISTED = 200;
 
-export const me = queryOptions({ queryKey: ["me"], queryFn: () => call("GET /me"), staleTime: 300_000 });
-export const about = queryOptions({ queryKey: ["about"], queryFn: () => call("GET /about"), staleTime: Infinity });
+const AWAY_MS = 3_000; // between two tries while there is no socket that would notice that the server is back
+
+export const me = queryOptions({
+  queryKey: ["me"],
+  queryFn: () => call("GET /me"),
+  staleTime: 300_000,
+  refetchInterval: ({ state: { error } }) => error instanceof ApiError && error.status !== 401 && AWAY_MS,
+});
+export const about = queryOptions({ queryKey: ["about"], queryFn: () => call("GET /about") });
 export const readiness = queryOptions({ queryKey: ["ready"], queryFn: () => call("GET /readyz"), retry: false });
 export const agents = queryOptions({ queryKey: ["agents"], queryFn: async () => (await call("GET /agents")).agents });
 /** The latest sessions, or those that match, in pages. */
-export const sessions = (filter: { q?: string; has_recall?: boolean }) =>
+export const sessions = (filter: { q?: string; has_recall?: boolean; unattended?: boolean }) =>
   infiniteQueryOptions({
     queryKey: ["sessions", filter],
     queryFn: ({ pageParam }) => call("GET /sessions", { query: { ...filter, limit: 100, page: pageParam } }),
@@ -71,10 +79,12 @@ export const agentPause = (agentId: string) =>
   queryOptions({
     queryKey: ["pause", agentId],
     queryFn: () => call("GET /agents/{agent_id}/pause", { path: { agent_id: agentId } }),
+    refetchInterval: ({ state }) => untilEnd(state.data?.pause, state.data?.everything),
   });
 export const pauseOfAll = queryOptions({
   queryKey: ["pause", "all"],
   queryFn: async () => (await call("GET /pause")).pause,
+  refetchInterval: ({ state }) => untilEnd(state.data),
 });
 export const notifications = queryOptions({
   queryKey: ["notifications"],
@@ -114,9 +124,27 @@ export const channels = queryOptions({
   queryKey: ["channels"],
   queryFn: async () => (await call("GET /channels")).channels,
 });
+export const models = queryOptions({ queryKey: ["models"], queryFn: () => call("GET /models") });
+export const providers = queryOptions({
+  queryKey: ["providers"],
+  queryFn: async () => (await call("GET /models/providers")).providers,
+  staleTime: Infinity,
+});
 export const storage = queryOptions({ queryKey: ["storage"], queryFn: () => call("GET /storage") });
 export const tokens = queryOptions({ queryKey: ["tokens"], queryFn: async () => (await call("GET /tokens")).tokens });
 export const users = queryOptions({ queryKey: ["users"], queryFn: async () => (await call("GET /users")).users });
+
+/** The error of a query that its place must show: while the server is unavailable, earlier data stays. */
+export function problemOf({ error, data }: { error: unknown; data: unknown }): unknown {
+  const isAway = error instanceof ApiError && (error.status === 0 || error.status >= 500);
+  return isAway && data !== undefined ? null : error;
+}
+
+/** Milliseconds until the first of these pauses is over, which no event announces. */
+function untilEnd(...pauses: (PauseShape | null | undefined)[]): number | false {
+  const ends = pauses.flatMap((pause) => (pause?.until ? [Date.parse(pause.until) - Date.now()] : []));
+  return ends.length > 0 && Math.min(Math.max(Math.min(...ends), 0) + 500, 3_600_000);
+}
 
 /** A mutation that invalidates the queries it may have changed. */
 export function useAct<T, R = unknown>(

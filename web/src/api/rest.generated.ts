@@ -1,12 +1,23 @@
 // Written by `make docs` from the server's OpenAPI document; edit there.
 
+/** Limits and abilities that runs with a model use. */
+export interface AbilitiesShape {
+  context_window: number;
+  is_window_known: boolean;
+  output_limit: number | null;
+  tool_calls: "native" | "text" | "none";
+  images: boolean | null;
+  thinking: boolean | null;
+}
+
 /** A server, as far as all its users may know. */
 export interface About {
   version: string;
-  model: string;
-  is_demo: boolean;
   store: "sqlite" | "postgresql";
   shell: "bubblewrap" | "landlock" | "unconfined" | "refused";
+  model: string;
+  is_demo: boolean;
+  models: string[];
 }
 
 /** A possible reaction: a request to this server. */
@@ -23,8 +34,9 @@ export interface Added {
 }
 
 export interface AgendaShape {
-  ran: RunShape[];
+  ran: RunEntry[];
   planned: PlannedShape[];
+  held: PlannedShape[];
 }
 
 /** Fields that are left out stay unchanged. */
@@ -130,11 +142,21 @@ export interface Blob {
 }
 
 export interface Body_log_in_login_post {
-  code: string;
+  code?: string | null;
+  token?: string | null;
 }
 
 export interface Body_upload_sessions__session_id__uploads_post {
   files: string[];
+}
+
+/** The time that was requested, and the one that was booked for it. */
+export interface BookingShape {
+  requested: string;
+  requested_at: string | null;
+  zone?: string | null;
+  moved_by: string[];
+  final: string;
 }
 
 /** Limits of the next runs that an agent books itself. */
@@ -261,6 +283,7 @@ export interface DatabaseShape {
   in_flight: number;
   used_bytes: number | null;
   quota_bytes: number | null;
+  default_quota_bytes: number;
   tables: TableBrief[];
   views: ViewBrief[];
 }
@@ -270,13 +293,24 @@ export interface DatabaseStorageShape {
   quota_bytes: number;
 }
 
-/** One decision about a planned time of a wake. */
+/** One decision about a planned time of a wake; `text` says it in a sentence, with instants in ISO 8601. */
 export interface DecisionShape {
   nominal_at: string;
   at: string;
   code: string;
   run_id: string | null;
   detail: Record<string, unknown>;
+  text: string;
+}
+
+export interface DefaultRequest {
+  model: string | null;
+}
+
+/** The model of agents without one of their own. */
+export interface DefaultShape {
+  model: string;
+  source: "settings" | "chosen" | "built_in";
 }
 
 export interface Deleted {
@@ -329,12 +363,12 @@ export interface FileName {
   size?: number | null;
 }
 
-/** Rows as lists, in the order of the columns; `truncated` if some were left out because of their number or size. */
-export interface Found {
-  columns: string[];
-  rows: ((string | number | Blob | null)[])[];
-  row_count: number;
-  truncated: boolean;
+/** A server of local models that answers on this machine. */
+export interface FoundShape {
+  provider: string;
+  label: string;
+  address: string;
+  models: ListedShape[];
 }
 
 export interface Imported {
@@ -369,7 +403,7 @@ export interface LastRun {
   id: string;
   status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
   reason: string | null;
-  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | null;
+  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | null;
   finished_at: string;
 }
 
@@ -378,6 +412,48 @@ export interface LeftShape {
   table?: string | null;
   row_id?: number | null;
   why: string;
+}
+
+/** An endpoint: that of an added model (`name`), or one that is about to be added. */
+export interface ListRequest {
+  name?: string | null;
+  provider?: string | null;
+  address?: string | null;
+  key?: string | null;
+}
+
+export interface Listed {
+  models: ListedShape[];
+}
+
+/** A model in a provider's list, with the facts that the provider states. */
+export interface ListedShape {
+  id: string;
+  label?: string | null;
+  context_window?: number | null;
+  output_limit?: number | null;
+  input_price?: number | null;
+  output_price?: number | null;
+  has_tools?: boolean | null;
+  images?: boolean | null;
+  thinking?: boolean | null;
+}
+
+/** One line of the log; secrets are replaced by `[secret]`. */
+export interface LogLineShape {
+  at: string;
+  level: "debug" | "info" | "warning" | "error" | "critical";
+  logger: string;
+  message: string;
+  fields: Record<string, unknown>;
+  exception: string | null;
+}
+
+/** Lines of the node that responds, the oldest first. */
+export interface LogLines {
+  lines: LogLineShape[];
+  next: string;
+  missed: number;
 }
 
 /** The secret to send as `X-Wakeful-Page`, together with the cookie. It is shown only here. */
@@ -449,6 +525,7 @@ export interface MessageShape {
   files?: Record<string, string>[] | null;
   is_cut_off?: boolean;
   note?: string | null;
+  remark?: "budget" | "promise" | "call_as_text" | "unkept_promise" | null;
   timestamp?: string | null;
   subagent?: SubagentStep | null;
 }
@@ -463,13 +540,64 @@ export interface Migrated {
   snapshot: string | null;
 }
 
-/** The result of a test request to the model; `reason` is the provider's error, if it failed. */
+/** Another provider or address drops the key, unless a new one is given. Null removes a limit, price or ability. */
+export interface ModelChange {
+  address?: string | null;
+  key?: string | null;
+  context_window?: number | null;
+  output_limit?: number | null;
+  input_price?: number | null;
+  output_price?: number | null;
+  tool_calls?: "native" | "text" | "none" | null;
+  images?: boolean | null;
+  thinking?: boolean | null;
+  check?: boolean;
+  provider?: string | null;
+  model?: string | null;
+}
+
+export interface ModelList {
+  models: ModelShape[];
+  default: DefaultShape;
+}
+
+/** A model. Null fields were not given, and are asked of the provider or have defaults: see `abilities`. */
+export interface ModelShape {
+  name: string;
+  provider: string;
+  provider_label: string;
+  model: string;
+  address: string;
+  has_key: boolean;
+  source: "settings" | "added";
+  is_default: boolean;
+  used_by: string[];
+  context_window: number | null;
+  output_limit: number | null;
+  input_price: number | null;
+  output_price: number | null;
+  tool_calls: "native" | "text" | "none" | null;
+  images: boolean | null;
+  thinking: boolean | null;
+  abilities: AbilitiesShape;
+  tested_at: string | null;
+  created_at: string | null;
+  updated_at: string | null;
+}
+
+/** The result of a test request, which offers the model one tool. */
 export interface ModelTrialShape {
   model: string;
-  outcome: "answered" | "failed" | "timed_out";
+  outcome: "answered" | "waiting" | "failed" | "timed_out";
   seconds: number;
   said?: string | null;
   reason?: string | null;
+  problem?: "address" | "busy" | "key" | "model" | "name" | "not_a_model" | "package" | "quota" | "refused" | "timeout" | "tls" | null;
+  tool_calls?: "native" | "text" | "none" | null;
+  tools_note?: string | null;
+  is_loading?: boolean;
+  context_window?: number | null;
+  output_limit?: number | null;
 }
 
 export interface NewAgent {
@@ -544,6 +672,23 @@ export interface NewMigration {
   down_sql?: string;
 }
 
+export interface NewModel {
+  address?: string | null;
+  key?: string | null;
+  context_window?: number | null;
+  output_limit?: number | null;
+  input_price?: number | null;
+  output_price?: number | null;
+  tool_calls?: "native" | "text" | "none" | null;
+  images?: boolean | null;
+  thinking?: boolean | null;
+  check?: boolean;
+  provider: string;
+  model: string;
+  name?: string | null;
+  make_default?: boolean;
+}
+
 /** A next run to book: at a time with its zone, a number of seconds from now, or `when` as text. */
 export interface NewNextRun {
   in_seconds?: number | null;
@@ -563,9 +708,10 @@ export interface NewParameter {
   default?: string | number | boolean | null;
 }
 
-/** A pause until an instant or for a preset; without either, until it is resumed. */
+/** A pause until an instant, for a number of seconds or for a preset; without any, until it is resumed. */
 export interface NewPause {
   until?: string | null;
+  seconds?: number | null;
   preset?: "1h" | "4h" | "tomorrow" | "indefinitely" | null;
   reason?: string;
   stop?: boolean;
@@ -625,6 +771,7 @@ export interface NewTokenShape {
   name: string;
   scope: "read" | "chat" | "schedule" | "admin";
   expires_at?: string | null;
+  expires_in?: number | null;
   user_id?: string | null;
 }
 
@@ -662,6 +809,8 @@ export interface NextRunShape {
   scheduled_at: string;
   attempt_at: string;
   held_by: string | null;
+  is_paused: boolean;
+  booking: BookingShape | null;
   instructions: string;
   context_views: string[];
   priority: "normal" | "low";
@@ -686,6 +835,8 @@ export interface NotificationShape {
   session_id: string | null;
   view_ref: string | null;
   read_at: string | null;
+  times: Record<string, string>;
+  resolved_at: string | null;
   actions?: ActionShape[];
 }
 
@@ -710,6 +861,7 @@ export interface PauseShape {
   started_at: string;
   until: string | null;
   reason: string;
+  held: number;
 }
 
 export interface Pin {
@@ -723,14 +875,38 @@ export interface PlannedShape {
   session_id: string | null;
   kind: string;
   comment: string;
+  about: string;
   nominal_at: string;
   at: string;
   covers: number;
   reason: string | null;
 }
 
-export interface Preview {
+/** The planned booking. During a pause without an end, `times` is empty and `held` has the times. */
+export interface PreviewShape {
   times: TimeShape[];
+  held: TimeShape[];
+  booking: BookingShape | null;
+}
+
+/** A provider, and what a model from it needs. */
+export interface ProviderShape {
+  id: string;
+  label: string;
+  is_local: boolean;
+  needs_key: boolean;
+  address: string | null;
+  address_example: string | null;
+  key_page: string | null;
+  lists_models: boolean;
+  example: string;
+  note: string | null;
+  extra: string | null;
+  is_available: boolean;
+}
+
+export interface Providers {
+  providers: ProviderShape[];
 }
 
 export interface RecallAnswer {
@@ -768,6 +944,7 @@ export interface RecallShape {
   timezone: string | null;
   until: string | null;
   max_runs: number | null;
+  booking: BookingShape | null;
   nominal_at: string;
   attempt_at: string;
   held_by: string | null;
@@ -783,6 +960,7 @@ export interface RecallShape {
   created_at: string;
   updated_at: string;
   trigger_at: string;
+  is_paused: boolean;
 }
 
 export interface Recovered {
@@ -835,13 +1013,35 @@ export interface RunDetail {
   covers: number;
   status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
   reason: string | null;
-  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | null;
+  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | null;
   error: string | null;
   attempt: number;
   queued_at: string;
   started_at: string | null;
   finished_at: string | null;
+  about: string;
   usage: UsageShape | null;
+}
+
+export interface RunEntry {
+  id: string;
+  agent_id: string;
+  session_id: string | null;
+  wake_id: string | null;
+  kind: "recall" | "message" | "session" | "next_run" | null;
+  trigger: "message" | "wake" | "run_now";
+  scheduled_by: "agent" | "user" | "system";
+  nominal_at: string;
+  covers: number;
+  status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
+  reason: string | null;
+  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | null;
+  error: string | null;
+  attempt: number;
+  queued_at: string;
+  started_at: string | null;
+  finished_at: string | null;
+  about: string;
 }
 
 /** The frames of a run, as its session's socket sent them. Pass `next` as `after` to continue. */
@@ -868,12 +1068,36 @@ export interface RunShape {
   covers: number;
   status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
   reason: string | null;
-  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | null;
+  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | null;
   error: string | null;
   attempt: number;
   queued_at: string;
   started_at: string | null;
   finished_at: string | null;
+}
+
+export interface RunWithTexts {
+  id: string;
+  agent_id: string;
+  session_id: string | null;
+  wake_id: string | null;
+  kind: "recall" | "message" | "session" | "next_run" | null;
+  trigger: "message" | "wake" | "run_now";
+  scheduled_by: "agent" | "user" | "system";
+  nominal_at: string;
+  covers: number;
+  status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
+  reason: string | null;
+  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | null;
+  error: string | null;
+  attempt: number;
+  queued_at: string;
+  started_at: string | null;
+  finished_at: string | null;
+  about: string;
+  usage: UsageShape | null;
+  brief: string;
+  answer: string;
 }
 
 /** The schedule, its time as text, and a warning if some of its configuration has no effect. */
@@ -1011,6 +1235,7 @@ export interface StorageShape {
   store_bytes: number;
   workspace_bytes: number;
   database_bytes: number;
+  free_bytes: number;
   retention: RetentionShape;
 }
 
@@ -1060,6 +1285,10 @@ export interface TakenBack {
   snapshot: string | null;
 }
 
+export interface TestRequest {
+  model?: string | null;
+}
+
 /** The result of a test message. */
 export interface TestShape {
   outcome: "sent" | "failed" | "timed_out" | "rate_limited";
@@ -1072,7 +1301,7 @@ export interface Ticket {
   expires_in: number;
 }
 
-/** One time of a recall that is not booked yet. */
+/** One time of a run that is not booked yet. */
 export interface TimeShape {
   nominal_at: string;
   at: string;
@@ -1239,6 +1468,7 @@ export interface WakeShape {
   timezone: string | null;
   until: string | null;
   max_runs: number | null;
+  booking: BookingShape | null;
   nominal_at: string;
   attempt_at: string;
   held_by: string | null;
@@ -1259,6 +1489,7 @@ export interface WakeShape {
   muted: boolean;
   created_at: string;
   updated_at: string;
+  is_paused: boolean;
 }
 
 export interface WakeWithLastRun {
@@ -1272,6 +1503,7 @@ export interface WakeWithLastRun {
   timezone: string | null;
   until: string | null;
   max_runs: number | null;
+  booking: BookingShape | null;
   nominal_at: string;
   attempt_at: string;
   held_by: string | null;
@@ -1292,6 +1524,7 @@ export interface WakeWithLastRun {
   muted: boolean;
   created_at: string;
   updated_at: string;
+  is_paused: boolean;
   last_run: LastRun | null;
 }
 
@@ -1302,6 +1535,18 @@ export interface Why {
 export interface WritingStatement {
   sql: string;
   params?: Record<string, unknown> | unknown[] | null;
+}
+
+/** Rows as lists, in the order of the columns; `truncated` if some were left out because of their number or size. */
+export interface wakeful__server__rest__database__shapes__Found {
+  columns: string[];
+  rows: ((string | number | Blob | null)[])[];
+  row_count: number;
+  truncated: boolean;
+}
+
+export interface wakeful__server__rest__models__shapes__Found {
+  servers: FoundShape[];
 }
 
 /** What each route takes and answers. */
@@ -1321,7 +1566,7 @@ export interface Routes {
   "POST /agents/{agent_id}/db/import": { path: { agent_id: string }; query: Record<never, never>; body: NewImport; answer: Imported };
   "POST /agents/{agent_id}/db/key": { path: { agent_id: string }; query: Record<never, never>; body: Confirmation; answer: DatabaseKey };
   "POST /agents/{agent_id}/db/migrate": { path: { agent_id: string }; query: Record<never, never>; body: NewMigration; answer: Migrated };
-  "POST /agents/{agent_id}/db/query": { path: { agent_id: string }; query: Record<never, never>; body: StatementBody; answer: Found };
+  "POST /agents/{agent_id}/db/query": { path: { agent_id: string }; query: Record<never, never>; body: StatementBody; answer: wakeful__server__rest__database__shapes__Found };
   "POST /agents/{agent_id}/db/rotate-key": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /agents/{agent_id}/db/schema": { path: { agent_id: string }; query: { system?: boolean }; body?: undefined; answer: SchemaShape };
   "GET /agents/{agent_id}/db/snapshots": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Snapshots };
@@ -1365,9 +1610,20 @@ export interface Routes {
   "POST /login": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: LoggedIn };
   "POST /login-links": { path: Record<never, never>; query: Record<never, never>; body: NewLoginLink; answer: LoginLink };
   "POST /logout": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /logs": { path: Record<never, never>; query: { after?: string | null; since?: string | null; level?: "debug" | "info" | "warning" | "error" | "critical" | null; limit?: number; wait?: number }; body?: undefined; answer: LogLines };
   "GET /mcp-servers": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: McpServerList };
   "GET /me": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Me };
   "GET /metrics": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: undefined };
+  "GET /models": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: ModelList };
+  "POST /models": { path: Record<never, never>; query: Record<never, never>; body: NewModel; answer: ModelShape };
+  "PUT /models/default": { path: Record<never, never>; query: Record<never, never>; body: DefaultRequest; answer: DefaultShape };
+  "POST /models/discover": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: wakeful__server__rest__models__shapes__Found };
+  "POST /models/list": { path: Record<never, never>; query: Record<never, never>; body: ListRequest; answer: Listed };
+  "GET /models/providers": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Providers };
+  "POST /models/test": { path: Record<never, never>; query: Record<never, never>; body: TestRequest; answer: ModelTrialShape };
+  "GET /models/{name}": { path: { name: string }; query: Record<never, never>; body?: undefined; answer: ModelShape };
+  "PATCH /models/{name}": { path: { name: string }; query: Record<never, never>; body: ModelChange; answer: ModelShape };
+  "DELETE /models/{name}": { path: { name: string }; query: { force?: boolean }; body?: undefined; answer: Done };
   "GET /notifications": { path: Record<never, never>; query: { limit?: number }; body?: undefined; answer: Notifications };
   "POST /notifications/read": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Done };
   "POST /notifications/{notification_id}/read": { path: { notification_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
@@ -1376,7 +1632,7 @@ export interface Routes {
   "DELETE /pause": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /readyz": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: unknown };
   "GET /runs": { path: Record<never, never>; query: { agent_id?: string | null; session_id?: string | null; wake_id?: string | null; status?: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted" | null; limit?: number; page?: string | null }; body?: undefined; answer: RunList };
-  "GET /runs/{run_id}": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: RunDetail };
+  "GET /runs/{run_id}": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: RunWithTexts };
   "POST /runs/{run_id}/again": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: RunShape };
   "GET /runs/{run_id}/approvals": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: ApprovalList };
   "POST /runs/{run_id}/approvals/{call_id}": { path: { run_id: string; call_id: string }; query: Record<never, never>; body: Answer; answer: ApprovalAnswered };
@@ -1386,7 +1642,7 @@ export interface Routes {
   "POST /runs/{run_id}/undo-data": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: Undone };
   "GET /schedules/{schedule_id}": { path: { schedule_id: string }; query: { fields?: string | null }; body?: undefined; answer: ChosenFields };
   "DELETE /schedules/{schedule_id}": { path: { schedule_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
-  "GET /sessions": { path: Record<never, never>; query: { agent_id?: string | null; q?: string | null; has_recall?: boolean; limit?: number; page?: string | null }; body?: undefined; answer: SessionList };
+  "GET /sessions": { path: Record<never, never>; query: { agent_id?: string | null; q?: string | null; has_recall?: boolean; unattended?: boolean | null; limit?: number; page?: string | null }; body?: undefined; answer: SessionList };
   "POST /sessions": { path: Record<never, never>; query: Record<never, never>; body?: NewSession | null; answer: SessionDetail };
   "GET /sessions/{session_id}": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: SessionDetail };
   "PATCH /sessions/{session_id}": { path: { session_id: string }; query: Record<never, never>; body: SessionChange; answer: SessionShape };
@@ -1415,10 +1671,11 @@ export interface Routes {
   "PATCH /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body: UserChange; answer: UserShape };
   "DELETE /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /wakes": { path: Record<never, never>; query: { agent_id?: string | null; status?: "pending" | "queued" | "running" | "fired" | "failed" | "cancelled" | "skipped" | "superseded" | null; live?: boolean; limit?: number; page?: string | null }; body?: undefined; answer: WakeList };
-  "GET /wakes/preview": { path: Record<never, never>; query: { agent_id: string; when?: string | null; interval_seconds?: number | null; cron?: string | null; timezone?: string | null; until?: string | null; max_runs?: number | null }; body?: undefined; answer: Preview };
+  "GET /wakes/preview": { path: Record<never, never>; query: { agent_id: string; kind?: "recall" | "next_run"; when?: string | null; interval_seconds?: number | null; cron?: string | null; timezone?: string | null; until?: string | null; max_runs?: number | null }; body?: undefined; answer: PreviewShape };
   "GET /wakes/{wake_id}": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: WakeWithLastRun };
   "PATCH /wakes/{wake_id}": { path: { wake_id: string }; query: Record<never, never>; body: WakeChange; answer: WakeShape };
   "DELETE /wakes/{wake_id}": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /wakes/{wake_id}/preview": { path: { wake_id: string }; query: { when?: string | null; interval_seconds?: number | null; cron?: string | null; timezone?: string | null }; body?: undefined; answer: PreviewShape };
   "POST /wakes/{wake_id}/run-now": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: RunShape };
   "POST /wakes/{wake_id}/skip": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: WakeShape };
   "GET /wakes/{wake_id}/why": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: Why };

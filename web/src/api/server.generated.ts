@@ -3,7 +3,7 @@
 export const TOOLSETS = {
   "recall": {
     "label": "Recalls",
-    "hint": "Wake itself in the same session",
+    "hint": "Schedule its own runs in the same session",
     "needs_self_scheduling": true
   },
   "scheduler": {
@@ -96,9 +96,9 @@ export const MODES = {
 } as const;
 
 export const WAKE_KINDS = {
-  "recall": "Recall",
+  "recall": "Scheduled run",
   "message": "Scheduled message",
-  "session": "New session",
+  "session": "Scheduled session",
   "next_run": "Next run"
 } as const;
 
@@ -120,7 +120,18 @@ export const RUN_NOTES = {
   "repeated_calls": "stopped for repeating itself",
   "bad_calls": "too many bad tool calls",
   "too_many_calls": "too many tool calls in one reply",
-  "answer_too_long": "answer too long"
+  "answer_too_long": "answer too long",
+  "output_limit": "answer cut off at the output limit",
+  "repeated_text": "stopped for repeating its text",
+  "call_as_text": "wrote a tool call as text",
+  "unkept_promise": "promised later work and scheduled nothing"
+} as const;
+
+export const SERVER_NOTES = {
+  "budget": "The server asked it to finish: most of the run's budget is used up.",
+  "promise": "The server asked it to schedule the work it promised, or to say that it does not do it.",
+  "call_as_text": "It wrote a tool call as text, so nothing was called. Its model may not support tools: test it.",
+  "unkept_promise": "It promised to do something later and scheduled nothing, so it will not wake for it."
 } as const;
 
 export const REASONS = {
@@ -145,6 +156,7 @@ export const REASONS = {
   "replanned": "rescheduled after the clock was wrong",
   "cron": "the next time of its cron rule",
   "session_deleted": "the session was deleted",
+  "forgotten": "nobody wrote there or edited it for a long time",
   "self_scheduling_off": "self-scheduling is off",
   "attempts_used_up": "no attempts left",
   "starts_used_up": "the server crashed too often before it began",
@@ -186,7 +198,8 @@ export const MAX_LENGTH = {
     "note": 2000
   },
   "Body_log_in_login_post": {
-    "code": 200
+    "code": 200,
+    "token": 1000
   },
   "ChannelChange": {
     "name": 100
@@ -194,9 +207,22 @@ export const MAX_LENGTH = {
   "Confirmation": {
     "confirm": 1000
   },
+  "DefaultRequest": {
+    "model": 300
+  },
   "FileName": {
     "name": 100000,
     "path": 100000
+  },
+  "ListRequest": {
+    "name": 64,
+    "provider": 64,
+    "address": 500
+  },
+  "ModelChange": {
+    "address": 500,
+    "provider": 64,
+    "model": 200
   },
   "NewAgent": {
     "name": 200,
@@ -223,6 +249,12 @@ export const MAX_LENGTH = {
     "purpose": 2000,
     "up_sql": 100000,
     "down_sql": 100000
+  },
+  "NewModel": {
+    "address": 500,
+    "provider": 64,
+    "model": 200,
+    "name": 64
   },
   "NewNextRun": {
     "scheduled_at": 200,
@@ -288,6 +320,9 @@ export const MAX_LENGTH = {
   "TableToRecover": {
     "table": 200,
     "new_name": 200
+  },
+  "TestRequest": {
+    "model": 300
   },
   "UserChange": {
     "name": 200,

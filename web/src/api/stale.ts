@@ -8,10 +8,10 @@ const ALL = ["sessions", "wakes", "agenda", "runs", "agents", "pause", "notifica
 // skipped, failed) moves or ends it, so all of them make the same queries stale.
 const STALE: Record<EventsFrame["type"], string[]> = {
   recall_update: ["sessions", "wakes", "agenda"],
-  schedule_update: ["sessions", "wakes", "agenda"],
+  schedule_update: ["sessions", "wakes", "agenda", "notifications"], // a next run resolves a notice
   session_update: ["sessions"],
   run_update: ["sessions", "runs", "agenda", "usage"],
-  agent_update: ["agents", "pause", "wakes", "agenda"],
+  agent_update: ["agents", "pause", "sessions", "wakes", "agenda"], // a pause too is one
   notification: ["notifications", "channels", "instructions"],
   session_sync: ALL,
   db_update: [],

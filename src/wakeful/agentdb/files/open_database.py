@@ -29,6 +29,7 @@ class Request:
     room_seconds: float = 30.0  # more time for a write to a full file, to make room and retry
     quota: int
     at: str
+    zone: str = "UTC"  # of times in errors
     actor: str = "system"
     run_id: str | None = None
     door: Door = "tool"

@@ -21,7 +21,7 @@ import apsw
 import orjson
 
 from wakeful.agentdb.database import Writer, quoted, row_id_of
-from wakeful.agentdb.errors import Refusal
+from wakeful.agentdb.errors import FREE_AT, Refusal
 from wakeful.agentdb.files import files, quota
 from wakeful.agentdb.files.open_database import OpenDatabase
 from wakeful.agentdb.files.repack import repack
@@ -75,6 +75,7 @@ class Reclaim:
         self._old = (datetime.fromisoformat(at) - KEEP).isoformat()
         self.purged = self.thinned = 0
         self.obstacle: str | None = None  # why young tombstones were not purged
+        self.free_at: datetime | None = None  # when they can be, if that is known
 
     def purge_expired(self) -> dict[str, int]:
         """Purge tombstones and images that are older than 30 days, and nothing else."""
@@ -131,9 +132,10 @@ class Reclaim:
     def _take_snapshot(self) -> bool:
         free_at = snapshots.room_at(self._path, self._path.stat().st_size, self._who.at, self._quota)
         if free_at is not None:
+            self.free_at = free_at
             self.obstacle = (
                 f"a copy of the file is kept for 30 days before that, at most one an hour, and there is room for the "
-                f"next one at {free_at:%Y-%m-%d %H:%M} UTC. Write again then."
+                f"next one at {FREE_AT}. Write again then."
             )
             return False
         try:

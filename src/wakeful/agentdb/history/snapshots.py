@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from wakeful.agentdb.database import GuardedConnection, quoted, row_id_of
-from wakeful.agentdb.errors import Refusal
+from wakeful.agentdb.errors import FREE_AT, Refusal
 from wakeful.agentdb.files import files
 from wakeful.agentdb.files.open_database import OpenDatabase
 from wakeful.agentdb.operation import name_of, operation
@@ -79,7 +79,8 @@ def check_room(path: Path, size: int, at: str, quota: int) -> None:
             "limit",
             "This removes rows for good, so a copy of the database must be kept for 30 days, and there is no space for "
             f"one: at most one an hour, and {MAX_KEPT_QUOTAS} times the quota for all. Nothing was changed. There is "
-            f"space again at {free_at:%Y-%m-%d %H:%M} UTC; until then use {name_of('delete')}, which can be undone.",
+            f"space again at {FREE_AT}; until then use {name_of('delete')}, which can be undone.",
+            free_at=free_at,
         )
 
 
@@ -182,7 +183,8 @@ def _is_kept(copy: Path) -> bool:
 
 
 def _rounded_up(time: datetime) -> datetime:
-    return time if not (time.second or time.microsecond) else time + timedelta(minutes=1)
+    whole = time.replace(second=0, microsecond=0)
+    return whole if whole == time else whole + timedelta(minutes=1)
 
 
 def _made_at(copy: Path) -> datetime:

@@ -61,7 +61,7 @@ class DatabaseEngine:
     def __init__(self, size: int, *, journal_seconds: float = JOURNAL_SECONDS) -> None:
         self._size = size
         self._journal_seconds = journal_seconds
-        self._workers: list[WorkerProcess] = []  # most recently used last
+        self.workers: list[WorkerProcess] = []  # most recently used last
         self._starting: asyncio.Task[None] | None = None
         self._turns = Turns()
         self._is_closed = False
@@ -70,7 +70,7 @@ class DatabaseEngine:
 
     @property
     def pids(self) -> list[int]:
-        return [worker.pid for worker in self._workers]
+        return [worker.pid for worker in self.workers]
 
     async def ask(self, request: Request, agent: str | None = None) -> WorkerAnswer:
         """Run a request. It is finished even if the caller is cancelled, so that the worker stays usable."""
@@ -86,17 +86,17 @@ class DatabaseEngine:
             raise WorkerBroke("The database failed; this is a fault of the server. Nothing was changed.")
         if self._is_closed and answer["kind"] == "timeout":  # it was interrupted for that
             raise _going_down()
-        raise to_error(answer)
+        raise to_error(answer, request.zone)
 
     async def close_file(self, path: str) -> None:
         """Make every worker close a file. One that does not answer is killed, which closes it too."""
         frame = orjson.dumps({"op": "close", "path": path})
-        holders = [worker for worker in self._workers if path in worker.paths]
+        holders = [worker for worker in self.workers if path in worker.paths]
         await asyncio.gather(*(self._close(worker, frame) for worker in holders))
 
     def has_open(self, path: str) -> bool:
         """Return whether a worker may have a file open."""
-        return any(path in worker.paths for worker in self._workers)
+        return any(path in worker.paths for worker in self.workers)
 
     async def aclose(self) -> None:
         """Stop all workers after they have closed their files; that takes two seconds at most."""
@@ -105,8 +105,8 @@ class DatabaseEngine:
             self._retry.cancel()
         if self._starting is not None:
             await self._starting
-        await asyncio.gather(*(worker.stop() for worker in list(self._workers)))
-        self._workers.clear()
+        await asyncio.gather(*(worker.stop() for worker in list(self.workers)))
+        self.workers.clear()
         self._fail_all(_going_down)
 
     async def _carry_out(self, request: Request, agent: str, frame: bytes) -> bytes:
@@ -122,7 +122,7 @@ class DatabaseEngine:
             return await answer
         except (TimeoutError, EOFError) as error:
             if job.worker is not None:
-                await self._end(job.worker)
+                await self.end(job.worker)
             if isinstance(error, TimeoutError):
                 log.warning("database worker took too long", extra={"op": request.op})
                 raise DataTimeout(_TOO_LONG_WRITE if is_write else _TOO_LONG) from None
@@ -133,23 +133,23 @@ class DatabaseEngine:
         """Give every idle worker the next job, and start another worker if none is idle after that."""
         if self._is_closed:
             return
-        idle = [worker for worker in self._workers if not worker.is_busy and not worker.is_dead]
+        idle = [worker for worker in self.workers if not worker.is_busy and not worker.is_dead]
         while idle and (job := self._turns.next()) is not None:
             worker = next((each for each in idle if job.path in each.paths), idle[0])
             idle.remove(worker)
-            self._workers.remove(worker)
-            self._workers.append(worker)
+            self.workers.remove(worker)
+            self.workers.append(worker)
             job.worker, worker.agent = worker, job.agent
             worker.note_open(job.path)
             worker.ask(job.frame, job.seconds, job.answer)
         # Starting a process takes longer than most requests, so one is started before it is needed.
-        if not idle and self._starting is None and len(self._workers) < self._size:
+        if not idle and self._starting is None and len(self.workers) < self._size:
             self._starting = asyncio.ensure_future(self._start())
 
     def _freed(self, worker: WorkerProcess) -> None:
         """Take note that a worker has answered or exited, and give out the next jobs."""
-        if worker.is_dead and worker in self._workers:
-            self._workers.remove(worker)
+        if worker.is_dead and worker in self.workers:
+            self.workers.remove(worker)
         if worker.agent is not None and (worker.is_dead or not worker.is_busy):
             self._turns.end(worker.agent)
             worker.agent = None
@@ -162,7 +162,7 @@ class DatabaseEngine:
         except OSError as error:
             if self.problem is None:
                 log.warning("database worker cannot be started", extra={"problem": error.strerror})
-            if not self._workers:
+            if not self.workers:
                 self.problem = error.strerror or type(error).__name__
                 text = f"No database worker can be started ({self.problem}), so this was not done. Try again later."
                 self._fail_all(partial(OutOfResources, text))
@@ -175,7 +175,7 @@ class DatabaseEngine:
         if self._is_closed:
             await worker.end()
             return
-        self._workers.append(worker)
+        self.workers.append(worker)
         self._dispatch()
 
     def _fail_all(self, error: Callable[[], Exception]) -> None:
@@ -185,7 +185,7 @@ class DatabaseEngine:
                 job.answer.set_exception(error())
 
     def _start_again(self) -> None:
-        if not self._workers and self._starting is None and not self._is_closed:
+        if not self.workers and self._starting is None and not self._is_closed:
             self._starting = asyncio.ensure_future(self._start())
 
     async def _close(self, worker: WorkerProcess, frame: bytes) -> None:
@@ -194,12 +194,12 @@ class DatabaseEngine:
         try:
             await answer
         except (TimeoutError, EOFError):
-            await self._end(worker)
+            await self.end(worker)
 
-    async def _end(self, worker: WorkerProcess) -> None:
+    async def end(self, worker: WorkerProcess) -> None:
         """Kill a worker, and wait for its exit."""
-        if worker in self._workers:
-            self._workers.remove(worker)
+        if worker in self.workers:
+            self.workers.remove(worker)
         await worker.end()
 
 

@@ -30,7 +30,7 @@ class WorkerProcess(asyncio.BufferedProtocol):
         self._filled = 0
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
-        self._ready: asyncio.Future[None] = self._loop.create_future()  # done with its first, empty frame
+        self.ready: asyncio.Future[None] = self._loop.create_future()  # done with its first, empty frame
         self.agent: str | None = None  # whose request is being answered
         self.paths: deque[str] = deque(maxlen=MAX_OPEN)  # files it may have open, most recently used last
 
@@ -63,13 +63,13 @@ class WorkerProcess(asyncio.BufferedProtocol):
             raise
         try:
             async with asyncio.timeout(STARTING):
-                await worker._ready
+                await worker.ready
         except (EOFError, TimeoutError):
-            worker._kill()
+            worker.kill()
             code = await process.wait()
             raise ChildProcessError(errno.ECHILD, f"it ended at once, with exit code {code}") from None
         except BaseException:
-            worker._kill()
+            worker.kill()
             raise
         return worker
 
@@ -120,7 +120,7 @@ class WorkerProcess(asyncio.BufferedProtocol):
 
     async def end(self) -> None:
         """Kill the process and wait for its exit."""
-        self._kill()
+        self.kill()
         await self._process.wait()
 
     # Callbacks of asyncio.
@@ -136,13 +136,13 @@ class WorkerProcess(asyncio.BufferedProtocol):
         self._filled += nbytes
         while self._filled >= 4:
             end = 4 + int.from_bytes(self._buffer[:4])
-            if end == 4 and not self._ready.done():
-                self._ready.set_result(None)
+            if end == 4 and not self.ready.done():
+                self.ready.set_result(None)
                 self._buffer[: self._filled - 4] = self._buffer[4 : self._filled]
                 self._filled -= 4
                 continue
             if end > MAX_ANSWER or not self._asked:
-                self._kill()  # it violates the protocol, so its answers cannot be trusted
+                self.kill()  # it violates the protocol, so its answers cannot be trusted
                 return
             if self._filled < end:
                 self._resize(end)
@@ -164,8 +164,8 @@ class WorkerProcess(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (the library's signature)
         self._transport = None
-        if not self._ready.done():
-            self._ready.set_exception(EOFError())
+        if not self.ready.done():
+            self.ready.set_exception(EOFError())
         while self._asked:
             self._settle(EOFError())
         self._on_answer(self)
@@ -187,10 +187,10 @@ class WorkerProcess(asyncio.BufferedProtocol):
         self._timer = self._loop.call_later(self._asked[0][1], self._give_up) if self._asked else None
 
     def _give_up(self) -> None:
-        self._kill()
+        self.kill()
         self._settle(TimeoutError())
 
-    def _kill(self) -> None:
+    def kill(self) -> None:
         if self._process.returncode is None:
             self._process.kill()
         if self._transport is not None:

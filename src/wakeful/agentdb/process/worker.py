@@ -36,7 +36,8 @@ MAX_FILES = 128
 
 def main(journal_seconds: float) -> None:
     """Answer requests until stdin ends, and move journals into their files soon after writes."""
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    if sys.platform == "linux":  # macOS refuses such a limit; SQLite's own, below, holds there too
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_NOFILE, (MAX_FILES, MAX_FILES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would contain keys
     hide_memory()
@@ -95,7 +96,7 @@ class Worker:
     """The open databases of a worker process."""
 
     def __init__(self, journal_seconds: float = JOURNAL_SECONDS) -> None:
-        self._open: OrderedDict[str, OpenDatabase] = OrderedDict()
+        self.databases: OrderedDict[str, OpenDatabase] = OrderedDict()
         self._journal_seconds = journal_seconds
         self._journals_due: float | None = None  # when journals are emptied next; None: they are empty
 
@@ -107,7 +108,7 @@ class Worker:
     def empty_journals(self) -> None:
         """Move journals into their files, and truncate them."""
         self._journals_due = None
-        for opened in self._open.values():
+        for opened in self.databases.values():
             opened.empty_journal()
 
     def answer(self, frame: bytes) -> bytes:
@@ -151,33 +152,33 @@ class Worker:
         path, key = request.path, bytes.fromhex(request.key)
         if not path:
             return OpenDatabase(path, key)
-        opened = self._open.get(path)
+        opened = self.databases.get(path)
         if opened is None or opened.key != key or not opened.is_same_file():
             self._close(path)
-            opened = self._open[path] = OpenDatabase(path, key)
-        self._open.move_to_end(path)
-        while len(self._open) > MAX_OPEN:
-            self._close(next(iter(self._open)))
+            opened = self.databases[path] = OpenDatabase(path, key)
+        self.databases.move_to_end(path)
+        while len(self.databases) > MAX_OPEN:
+            self._close(next(iter(self.databases)))
         return opened
 
     def _close(self, path: str) -> None:
-        opened = self._open.pop(path, None)
+        opened = self.databases.pop(path, None)
         if opened is not None:
             opened.close()
 
     def free_memory(self) -> None:
         """Free the rows of the last answer; that can wait until it was sent."""
-        for opened in self._open.values():
+        for opened in self.databases.values():
             opened.free_memory()
 
     def shrink(self) -> None:
         """Empty SQLite's page caches."""
-        for opened in self._open.values():
+        for opened in self.databases.values():
             for side in opened.sides:
                 side.raw.pragma("shrink_memory")
 
     def close_all(self) -> None:
-        for path in list(self._open):
+        for path in list(self.databases):
             self._close(path)
 
 

@@ -9,6 +9,7 @@ from wakeful.domain import labels
 from wakeful.domain.agents.mcp_servers import McpServer, prefix_of
 from wakeful.domain.bounds.bounds import check_bounds
 from wakeful.domain.errors import Forbidden, Invalid
+from wakeful.domain.models.names import check_written
 from wakeful.domain.texts import check_size
 from wakeful.domain.types import Agent, User
 from wakeful.domain.zones import is_same_zone, load_zone
@@ -81,12 +82,14 @@ class Known:
 
     mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
     tools: Collection[str] = ()
+    models: Collection[str] = ()  # names of models that were added
     database_mb: int = 100  # quota of a database whose agent has no quota of its own
 
 
 def check(agent: Agent, known: Known | None = None, before: Agent | None = None) -> None:
     """Refuse settings that cannot work. Names that the agent already had may stay, even if they no longer exist."""
     _check_outside(agent, known or Known(), before)
+    _check_models(agent, known or Known(), before)
     if agent.timezone is not None:
         load_zone(agent.timezone)
     check_bounds(agent.bounds)
@@ -162,6 +165,15 @@ def _check_outside(agent: Agent, known: Known, before: Agent | None) -> None:
         is_known = any(tool.startswith(start) for tool in known.tools) if name.endswith("*") else name in known.tools
         if not is_outside and not is_known:
             raise BadAgent(f"There is no tool {name!r}. {_nearest(name, known.tools)}", field="ask_before")
+
+
+def _check_models(agent: Agent, known: Known, before: Agent | None) -> None:
+    had = () if before is None else (before.model, *before.allowed_models)
+    if agent.model is not None and agent.model not in had:
+        check_written(agent.model, known.models)
+    for name in agent.allowed_models:
+        if name not in had:
+            check_written(name, known.models, "allowed_models")
 
 
 def _added(field_name: str, agent: Agent, before: Agent | None) -> list[str]:

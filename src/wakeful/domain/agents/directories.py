@@ -39,8 +39,8 @@ class MemoryElsewhere(Unavailable):
         self.directory = directory
 
 
-def words(agent_id: str, directory: Directory) -> str:
-    """Return a text that says where an agent's database and files are, and what to do."""
+def words(agent_id: str, directory: Directory, since: str | None = None) -> str:
+    """Return a text that says where an agent's database and files are, and what to do; `since` may replace the time."""
     where = (
         f"The database and files of agent {agent_id!r} are in the data directory {directory.place!r} "
         f"(id {directory.id}), which this node does not have."
@@ -48,6 +48,6 @@ def words(agent_id: str, directory: Directory) -> str:
     if directory.is_alive:
         return f"{where} A running node has it: ask that one."
     return (
-        f"{where} No running node has it, since {directory.seen_at:%Y-%m-%d %H:%M:%S} UTC. "
+        f"{where} No running node has it, since {since or f'{directory.seen_at:%Y-%m-%d %H:%M:%S} UTC'}. "
         "Start the node with that data directory, then try again; nothing is lost."
     )

@@ -332,6 +332,19 @@ def find_problem(text: str, *, tools: Collection[str], tables: Collection[str] =
     return None
 
 
+def named_tools(text: str, tools: Collection[str]) -> list[str]:
+    """Return the tools that a text names, as an identifier or in its words, in the order of the text."""
+    if not tools:
+        return []
+    by_letters = {_letters_of(tool): tool for tool in tools}
+    found = _whole(map(_words_of, tools)).finditer(text)
+    return list(dict.fromkeys(by_letters[_letters_of(each[0])] for each in found if _is_tool(each)))
+
+
+def _letters_of(name: str) -> str:
+    return re.sub(r"[ _.-]", "", name).casefold()
+
+
 def _mark(text: str, tools: Collection[str], tables: Collection[str]) -> str:
     """Replace the names of things to work with by marks of the same length."""
     marked = text.translate({ord(THING_MARK): " ", ord(TOOL_MARK): " "})
@@ -360,12 +373,16 @@ def _mark_thing(found: re.Match[str]) -> str:
 
 
 def _mark_tool(found: re.Match[str]) -> str:
-    if found[0].isalpha():  # may be an ordinary word: "notify your bank", "buy shell pasta"
-        before = found.string[max(0, found.start() - 24) : found.start()]
-        is_tool = TOOL_BEFORE.search(before) or TOOL_AFTER.match(found.string, found.end())
-        if not is_tool or OWNER_BEFORE.search(before) or OWNER_AFTER.match(found.string, found.end()):
-            return found[0]
-    return TOOL_MARK * len(found[0])
+    return TOOL_MARK * len(found[0]) if _is_tool(found) else found[0]
+
+
+def _is_tool(found: re.Match[str]) -> bool:
+    """Return whether a name stands for a tool; it may be an ordinary word: "notify your bank", "buy shell pasta"."""
+    if not found[0].isalpha():
+        return True
+    before = found.string[max(0, found.start() - 24) : found.start()]
+    is_tool = TOOL_BEFORE.search(before) or TOOL_AFTER.match(found.string, found.end())
+    return bool(is_tool) and not (OWNER_BEFORE.search(before) or OWNER_AFTER.match(found.string, found.end()))
 
 
 def _is_todo(marked: str) -> bool:

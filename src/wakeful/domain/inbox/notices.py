@@ -8,11 +8,14 @@ from wakeful.domain import ids
 from wakeful.domain.agents.confinement import REMEDY, Confinement
 from wakeful.domain.agents.directories import MEMORY_ELSEWHERE, Directory, words
 from wakeful.domain.errors import Invalid, LimitReached
-from wakeful.domain.texts import check_size
+from wakeful.domain.labels import REASONS
+from wakeful.domain.texts import check_size, title_of
 from wakeful.domain.types import Agent, Notice, Run, SetAside, User, Wake
+from wakeful.domain.zones import write_time
 
 NOTIFY = "notify"  # the code of notifications from an agent
 NEEDS_APPROVAL = "needs_approval"
+LOOP_ENDED = "loop_ended"
 MAX_TITLE = 200
 MAX_BODY = 4_000
 PER_HOUR = 20  # of one agent
@@ -22,13 +25,22 @@ _CAUSE = (
 )
 
 
+_ENDED: Mapping[str, str] = {
+    "success": "finished",
+    "failed": "failed",
+    "stopped": "was stopped",
+    "skipped": "was skipped",
+    "interrupted": "was interrupted",
+}
+
+
 class TooManyNotices(LimitReached):
     code = "too_many_notifications"
 
-    def __init__(self, free_at: datetime) -> None:
+    def __init__(self, free_at: datetime, zone: str) -> None:
         super().__init__(
             f"You have sent {PER_HOUR} notifications within an hour, which is the limit. This one was not sent. The "
-            f"next one is possible at {free_at:%Y-%m-%d %H:%M:%S} UTC; combine several into one."
+            f"next one is possible at {write_time(free_at, zone)}; combine several into one."
         )
 
 
@@ -38,11 +50,11 @@ def braked(wake: Wake, until: datetime, now: datetime) -> Notice:
         wake,
         now,
         code="brake",
-        title="The runaway brake is on",
+        title="Too many runs within an hour",
         body=(
-            "This agent's own bookings have started the maximum number of runs within an hour. "
-            f"The rest wait until {until:%H:%M} UTC."
+            "The runs that this agent scheduled itself have reached the limit for an hour. The rest wait until {until}."
         ),
+        times={"until": until},
         once_key=f"brake:{wake.agent_id}:{until:%Y-%m-%dT%H}",  # the same for all wakes that wait
     )
 
@@ -53,11 +65,9 @@ def backing_off(wake: Wake, now: datetime) -> Notice:
         wake,
         now,
         code="backoff",
-        title="A recurring wake keeps failing",
-        body=(
-            f"It failed {wake.failures} times in a row, so it now runs less often: "
-            f"next at {wake.attempt_at:%Y-%m-%d %H:%M} UTC."
-        ),
+        title="A recurring run keeps failing",
+        body=(f"It failed {wake.failures} times in a row, so it now runs less often: next at {{next}}."),
+        times={"next": wake.attempt_at},
         once_key=f"backoff:{wake.id}:{wake.created_at.isoformat()}:{now:%Y-%m-%d}",
     )
 
@@ -77,12 +87,12 @@ def interrupted(run: Run, now: datetime) -> Notice:
 def unfirable(wake: SetAside, error: str, now: datetime) -> Notice:
     """The scheduler could not fire a wake, perhaps not even read it."""
     is_over = wake.status == "failed"
-    after = "Its session could not be created; book it again." if is_over else "It is retried every five minutes."
+    after = "Its session could not be created; schedule it again." if is_over else "It is retried every five minutes."
     return _about(
         wake,
         now,
         code="unfirable",
-        title="A wake could not be fired",
+        title="A scheduled run could not be started",
         body=f"{error} {after}",
         once_key=f"unfirable:{wake.id}:{wake.nominal_at.isoformat()}",
     )
@@ -90,29 +100,44 @@ def unfirable(wake: SetAside, error: str, now: datetime) -> Notice:
 
 def loop_ended(run: Run, agent: Agent, now: datetime) -> Notice:
     """An agent that booked its own runs has booked no next one."""
-    how = run.status if run.reason in (None, run.status) else f"{run.status}, {run.reason}"
+    reason = REASONS.get(run.reason or "")
+    why = f" ({reason})" if reason and run.reason not in (run.status, "error") else ""
     return _about(
         run,
         now,
-        code="loop_ended",
+        code=LOOP_ENDED,
         title=f"{agent.name} has no next run scheduled",
-        body=f"Its last run ({how}) ended without booking another one. Run it now, or book its next run yourself.",
-        once_key=f"loop_ended:{run.wake_id}",
+        body=(
+            f"Its last run {_ENDED[run.status]}{why}, and it didn't schedule another. Run it now, or schedule its next "
+            "run."
+        ),
+        once_key=f"{LOOP_ENDED}:{run.wake_id}",
+    )
+
+
+def unkept_promise(run: Run, agent: Agent, now: datetime) -> Notice:
+    """An answer promised later work, and the run booked nothing, even when it was asked to."""
+    return _about(
+        run,
+        now,
+        code="unkept_promise",
+        title=f"{agent.name} promised something for later",
+        body="It scheduled no run, so nothing will happen. Ask it again, or schedule a run yourself.",
+        once_key=f"unkept_promise:{run.id}",
     )
 
 
 def forgotten(wake: Wake, days: int, now: datetime) -> Notice:
     """A recurring recall was ended, because its user was absent for long."""
-    label = f" {wake.comment!r}" if wake.comment else ""
     return _about(
         wake,
         now,
         code="forgotten",
-        title="A recurring recall has ended",
+        title="A recurring run has ended",
         body=(
-            f"The recall{label} ran {wake.runs_started} times, and for {days} days you neither wrote in its session "
-            f"nor edited it. To restore it, ask the agent there, or book it again with `wakeful wake add --session "
-            f"{wake.session_id}` or POST /sessions/{wake.session_id}/recall. Wake {wake.id} still has its text."
+            f"“{title_of(wake.comment, wake.instructions)}” ran {wake.runs_started} times, and for {days} days you "
+            "neither wrote in its session nor edited it. To have it again, open the session and ask the agent, or "
+            "schedule it there."
         ),
         once_key=f"forgotten:{wake.id}",
     )
@@ -146,7 +171,8 @@ def storage_low(agent: Agent, used: int, quota: int, now: datetime) -> Notice:
         title=f"{agent.name}'s database is {used / quota:.0%} full",
         body=(
             f"It has {used / 1024**2:.1f} of {quota / 1024**2:.1f} MB. When it is full, the agent can only delete. "
-            "Delete rows that are no longer needed, or raise its quota."
+            "Delete rows that are no longer needed, or raise its size limit under Configure. Only an owner can go "
+            "beyond the server's own limit (agent_database_mb)."
         ),
         once_key=f"storage_low:{agent.id}:{now.isoformat()}",  # once per crossing; the file records it
     )
@@ -171,7 +197,7 @@ def database_unreadable(agent: Agent, what: str, path: str | None, now: datetime
 
 def database_behind(agent: Agent, known: tuple[int, str], last: int, at: str | None, now: datetime) -> Notice:
     """An agent's database lacks changes that were written to it."""
-    reached = "now it has no changes" if not last else f"now its last one is change {last} of {at}"
+    reached = f"now its last one is change {last} of {{at}}" if last else "now it has no changes"
     return _about(
         agent,
         now,
@@ -179,6 +205,7 @@ def database_behind(agent: Agent, known: tuple[int, str], last: int, at: str | N
         title=f"Changes of {agent.name}'s database are missing",
         body=(f"Change {known[0]} was written to it, but {reached}. {_CAUSE.format(journal='db.sqlite-wal')}"),
         once_key=f"database_behind:{agent.id}:{known[0]}:{known[1][:16]}",
+        times={} if at is None else {"at": datetime.fromisoformat(at)},
     )
 
 
@@ -204,7 +231,11 @@ def memory_elsewhere(run: Run, directory: Directory, now: datetime) -> Notice:
         now,
         code=MEMORY_ELSEWHERE,
         title="An agent waits for its data directory",
-        body=f"{words(run.agent_id, directory)} Its wakes keep their place and run when that node is back.",
+        body=(
+            f"{words(run.agent_id, directory, since='{since}')} Its scheduled runs keep their place and start when "
+            "that node is back."
+        ),
+        times={"since": directory.seen_at},
         once_key=f"{MEMORY_ELSEWHERE}:{run.agent_id}:{directory.seen_at.isoformat()}",  # once each time it goes away
     )
 
@@ -258,9 +289,10 @@ def database_key_shown(agent: Agent, now: datetime) -> Notice:
         code="database_key_shown",
         title=f"The key of {agent.name}'s database was shown",
         body=(
-            f"Someone with your account requested it at {now:%Y-%m-%d %H:%M} UTC. With it and a copy of the file, all "
-            "data can be read. If that was not you, revoke your tokens and change the key: `wakeful db rekey`."
+            "Someone with your account requested it at {at}. With it and a copy of the file, all data can be read. If "
+            "that was not you, revoke your tokens and change the key: `wakeful db rekey`."
         ),
+        times={"at": now},
         once_key=f"database_key_shown:{agent.id}:{now.isoformat()}",
     )
 
@@ -281,10 +313,27 @@ def shell_refused(agent: Agent, confinement: Confinement, now: datetime) -> Noti
     )
 
 
+def prompt_cut(run: Run, model: str, least: int, counted: int, now: datetime) -> Notice:
+    """A model's provider has read only a part of what it was sent."""
+    return _about(
+        run,
+        now,
+        code="prompt_cut",
+        title=f"The model {model} reads only a part of what it is sent",
+        body=(
+            f"A request had at least {least:,} tokens, and its provider counted {counted:,}: it dropped the rest, "
+            "perhaps instructions or the beginning of the conversation. Its context window is smaller than Wakeful "
+            f"assumes. Set the real one (`wakeful model edit NAME --context-window {counted}`), or start the model's "
+            "server with a larger window."
+        ),
+        once_key=f"prompt_cut:{run.agent_id}:{model}:{now:%Y-%m-%d}",
+    )
+
+
 def store_behind(owner: User, since: datetime | None, until: datetime, number: int, now: datetime) -> Notice:
     """The embedded store lacks transactions that were committed before."""
-    seen = f"{until:%Y-%m-%d %H:%M:%S} UTC"
-    missing = f"until {seen}" if since is None else f"between {since:%Y-%m-%d %H:%M:%S} and {seen}"
+    missing = "until {until}" if since is None else "between {since} and {until}"
+    times = {"until": until} if since is None else {"since": since, "until": until}
     return Notice(
         id=ids.new_id(now),
         user_id=owner.id,
@@ -292,11 +341,13 @@ def store_behind(owner: User, since: datetime | None, until: datetime, number: i
         code="store_behind",
         title="A part of the server's data is missing",
         body=(
-            f"The store is older than before: wakes, messages and runs that were written {missing} may be missing. "
+            f"The store is older than before: messages, runs and scheduled runs that were written {missing} may be "
+            "missing. "
             f"{_CAUSE.format(journal='wakeful.sqlite-wal')}"
         ),
         once_key=f"store_behind:{number}:{until.isoformat()}:{owner.id}",
         created_at=now,
+        times=as_text(times),
     )
 
 
@@ -319,9 +370,16 @@ def from_agent(run: Run, title: str, body: str, now: datetime) -> Notice:
 
 
 def _about(
-    what: Wake | SetAside | Run | Agent, now: datetime, *, code: str, title: str, body: str, once_key: str
+    what: Wake | SetAside | Run | Agent,
+    now: datetime,
+    *,
+    code: str,
+    title: str,
+    body: str,
+    once_key: str,
+    times: Mapping[str, datetime] | None = None,
 ) -> Notice:
-    """Return a notice for the owner of something, with links to it."""
+    """Return a notice for the owner of something, with links to it. `times` are written where `body` names them."""
     is_agent = isinstance(what, Agent)
     return Notice(
         id=ids.new_id(now),
@@ -335,4 +393,10 @@ def _about(
         wake_id=None if is_agent else what.wake_id if isinstance(what, Run) else what.id,
         run_id=what.id if isinstance(what, Run) else None,
         session_id=None if is_agent else what.session_id,
+        times=as_text(times or {}),
     )
+
+
+def as_text(times: Mapping[str, datetime]) -> Mapping[str, str] | None:
+    """Return the times of a notice as they are saved."""
+    return {name: at.isoformat() for name, at in times.items()} or None

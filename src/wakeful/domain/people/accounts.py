@@ -19,8 +19,8 @@ BROWSER_LASTS = timedelta(days=90)
 FRESH_LOGIN = timedelta(minutes=10)  # how long after its login a browser may create tokens and login links
 
 NEW_LINK = (
-    "Open a new login link: the server prints one each time it starts, and POST /login-links with the owner's token "
-    "makes one."
+    "Open a new login link: `wakeful login` makes one on the machine that runs the server, which also prints one each "
+    "time it starts. Or log in with a token."
 )
 
 
@@ -46,6 +46,15 @@ class NotSignedIn(WakefulError):
 class WrongToken(NotSignedIn):
     code = "wrong_token"
     text = "The token is not known here, or it has expired or been revoked."
+
+
+class WrongLoginToken(WrongToken):
+    """The token in the field of the login page."""
+
+    hint = (
+        "The owner's token is the value of WAKEFUL_TOKEN, or in the file `token` in the config directory. "
+        "`wakeful login` makes a login link instead."
+    )
 
 
 class LoginEnded(NotSignedIn):
@@ -79,7 +88,7 @@ class LoginTooOld(Forbidden):
     code = "login_too_old"
     text = (
         f"This browser logged in more than {FRESH_LOGIN // timedelta(minutes=1)} minutes ago, and only a newer "
-        "login may make tokens and login links."
+        "login may make tokens and login links, and change models."
     )
     hint = f"{NEW_LINK} Or call this route with a bearer token instead."
 
@@ -171,6 +180,17 @@ class ExpiresInThePast(Invalid):
         )
 
 
+class TwoExpiries(Invalid):
+    code = "two_expiries"
+
+    def __init__(self, expires_at: datetime, lasts: timedelta) -> None:
+        super().__init__(
+            f"Both 'expires_at' ({expires_at.isoformat()}) and 'expires_in' ({lasts.total_seconds():.0f}) are given. "
+            "Give one of them.",
+            field="expires_in",
+        )
+
+
 class ExpiresTooLate(Invalid):
     code = "expires_too_late"
 
@@ -234,8 +254,12 @@ def check_grant(caller: Identity, asked: Scope) -> None:
         raise ScopeTooLarge(caller.scope, asked)
 
 
-def read_expiry(expires_at: datetime | None, now: datetime) -> datetime | None:
+def read_expiry(expires_at: datetime | None, now: datetime, lasts: timedelta | None = None) -> datetime | None:
     """Return when a token expires, in UTC; refuse a time that has passed or is out of range."""
+    if expires_at is not None and lasts is not None:
+        raise TwoExpiries(expires_at, lasts)
+    if lasts is not None:
+        return now + lasts
     if expires_at is None:
         return None
     if expires_at <= now:

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from wakeful.domain.bounds.limits import Rules
-from wakeful.domain.types import Agent, Pause, Wake
+from wakeful.domain.bounds.pauses import is_held_for_good
+from wakeful.domain.texts import title_of
+from wakeful.domain.types import FOREVER, Agent, Pause, Wake
+from wakeful.domain.values import replace
 from wakeful.domain.wakes.fire import Facts, fire
 from wakeful.domain.wakes.kinds import is_bounded
 
@@ -23,6 +26,7 @@ class Planned:
     session_id: str | None
     kind: str
     comment: str
+    about: str  # its label, or the first words of its instructions
     nominal_at: datetime  # the planned instant
     at: datetime  # when it will start if nothing changes
     covers: int  # number of planned instants that it covers
@@ -55,6 +59,25 @@ def plan(
     return [planned for _, planned in zip(range(most), heapq.merge(*streams, key=lambda each: each.at), strict=False)]
 
 
+def plan_held(
+    live: Sequence[Wake],
+    around: AgendaContext,
+    now: datetime,
+    until: datetime,
+    rules: Rules,
+    *,
+    most: int = MAX_ENTRIES,
+) -> list[Planned]:
+    """Return the runs that wait for someone to resume: when they would run if the pause ended now."""
+    without = replace(around, pauses=[pause for pause in around.pauses if pause.until < FOREVER])
+    held = [
+        replace(wake, attempt_at=max(wake.nominal_at, now)) if wake.held_by == "paused" else wake
+        for wake in live
+        if is_held_for_good(wake, around.pauses)
+    ]
+    return [replace(each, reason="paused") for each in plan(held, without, now, until, rules, most=most)]
+
+
 def _runs_of(wake: Wake, around: AgendaContext, now: datetime, until: datetime, rules: Rules) -> Iterator[Planned]:
     reason: str | None = None
     at = now
@@ -75,6 +98,7 @@ def _runs_of(wake: Wake, around: AgendaContext, now: datetime, until: datetime, 
                     session_id=wake.session_id,
                     kind=wake.kind,
                     comment=wake.comment,
+                    about=title_of(wake.comment, wake.instructions),
                     nominal_at=run.nominal_at,
                     at=at,
                     covers=run.covers,

@@ -71,11 +71,13 @@ def read_duration(words: str) -> timedelta | None:
 
 
 def format_duration(length: timedelta) -> str:
-    """Return a duration in its two largest units: `2 h 15 min`, `10 s`."""
+    """Return a duration rounded to its two largest units: `2 h 15 min`, `10 s`."""
     seconds = max(0, round(length.total_seconds()))
+    smallest = 3_600 if seconds >= 86_400 else 60 if seconds >= 3_600 else 1
+    seconds = (seconds + smallest // 2) // smallest * smallest
     parts: list[str] = []
     for unit, name in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
         amount, seconds = divmod(seconds, unit)
         if amount:
             parts.append(f"{amount} {name}")
-    return " ".join(parts[:2]) or "0 s"
+    return " ".join(parts) or "0 s"

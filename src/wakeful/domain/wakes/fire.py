@@ -13,7 +13,7 @@ from wakeful.domain.bounds import bounds as bounds_rule
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.events import RecallAction
 from wakeful.domain.inbox import notices
-from wakeful.domain.texts import first_words
+from wakeful.domain.texts import title_of
 from wakeful.domain.types import Bounds, Decision, Notice, Pause, Run, RunStatus, Session, Wake, WakeStatus
 from wakeful.domain.values import replace, value
 from wakeful.domain.wakes import missed
@@ -222,7 +222,7 @@ def fresh_session(wake: Wake, run: Run, now: datetime) -> Session:
         id=run.session_id,
         agent_id=wake.agent_id,
         user_id=wake.user_id,
-        title=str((wake.session_config or {}).get("session_name") or wake.comment or first_words(wake.instructions)),
+        title=str((wake.session_config or {}).get("session_name") or title_of(wake.comment, wake.instructions)),
         created_at=now,
         updated_at=now,
         origin_session_id=wake.session_id,

@@ -95,7 +95,7 @@ class Grid:
 
     def next_after(self, anchor: datetime, after: datetime) -> datetime:
         """Return the first planned instant strictly after `after`, not before the anchor; FOREVER if there is none."""
-        return anchor if after < anchor else next(self._following(anchor, after), FOREVER)
+        return anchor if after < anchor else next(self.following(anchor, after), FOREVER)
 
     def span(self, first: datetime, until: datetime) -> Span:
         """Count the planned times from `first`, itself one, up to and including `until`, by arithmetic.
@@ -109,9 +109,9 @@ class Grid:
 
     def take(self, first: datetime, count: int) -> list[datetime]:
         """Return the first planned times, starting with `first`; fewer if the calendar ends."""
-        return [first, *islice(self._following(first, first), count - 1)] if count > 0 else []
+        return [first, *islice(self.following(first, first), count - 1)] if count > 0 else []
 
-    def _following(self, anchor: datetime, after: datetime) -> Iterator[datetime]:
+    def following(self, anchor: datetime, after: datetime) -> Iterator[datetime]:
         """Yield the planned times after `after`, until the calendar ends."""
         with suppress(OverflowError):
             if self.every is not None:

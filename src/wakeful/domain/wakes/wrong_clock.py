@@ -8,6 +8,8 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 from wakeful.domain import ids
+from wakeful.domain.inbox.notices import as_text
+from wakeful.domain.texts import title_of
 from wakeful.domain.types import FOREVER, Decision, Notice, Pause, Wake
 from wakeful.domain.values import replace
 from wakeful.domain.wakes.duration import format_duration
@@ -56,11 +58,11 @@ def to_notice(planned: Sequence[tuple[Wake, Wake]], now: datetime) -> Notice:
     """Return the notice about a person's wakes that were replanned, given as pairs of before and after."""
     ahead = max(before.updated_at for before, _ in planned) - now
     named = [
-        f"{repr(after.comment) if after.comment else f'wake {after.id}'} at {after.nominal_at:%Y-%m-%d %H:%M} UTC"
-        for _, after in planned[:_MAX_NAMED]
+        f"{title_of(after.comment, after.instructions)!r} at {{next_{number}}}"
+        for number, (_, after) in enumerate(planned[:_MAX_NAMED])
     ]
     more = len(planned) - len(named)
-    several = f"{len(planned)} recurring wakes were" if len(planned) > 1 else "A recurring wake was"
+    several = f"{len(planned)} recurring runs were" if len(planned) > 1 else "A recurring run was"
     return Notice(
         id=ids.new_id(now),
         user_id=planned[0][0].user_id,
@@ -73,6 +75,7 @@ def to_notice(planned: Sequence[tuple[Wake, Wake]], now: datetime) -> Notice:
         ),
         once_key=f"{REPLANNED}:{planned[0][0].id}:{now.isoformat()}",
         created_at=now,
+        times=as_text({f"next_{number}": after.nominal_at for number, (_, after) in enumerate(planned[:_MAX_NAMED])}),
     )
 
 

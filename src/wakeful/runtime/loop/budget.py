@@ -139,15 +139,18 @@ class Mishaps:
         return "bad_calls" if self._bad >= _BAD_CALLS else None
 
 
-NOTES: Mapping[RunNote, str] = {
+NOTES: Mapping[RunNote, str] = {  # of runs that end without an answer of the model
     "iteration_limit": "I stopped here because I reached my limit of model calls for one run.",
     "budget": "I stopped here because my budget is used up.",
     "repeated_calls": "I stopped here because I kept making the same call with the same result.",
     "bad_calls": f"I stopped here because {_BAD_CALLS} tool calls in a row were invalid.",
     "too_many_calls": f"I stopped here because one answer asked for more than {MAX_CALLS} tool calls. None was made.",
     "answer_too_long": "I stopped here because my answer was too long.",
+    "output_limit": "I stopped here because my answer reached the model's output limit.",
+    "repeated_text": "I stopped here because I kept repeating the same text.",
     "empty_answer": "I ended without an answer.",
     "did_nothing": "I was woken and did nothing.",
+    "unkept_promise": "I promised to do something later, and booked nothing.",
 }
 FINISH = (
     "[From the server, not from your user] Most of the budget of this run is used up. Finish now: save what must not "

@@ -5,29 +5,33 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from pydantic_ai.messages import ModelMessage, ToolCallPart
+from pydantic_ai.messages import ModelMessage
 
 from wakeful.clock import Clock
 from wakeful.domain.agents import skills
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import EndedEarly, RunEvent, StepSaved, StreamStart
-from wakeful.domain.frames import recall_update, wake_fired
+from wakeful.domain.frames import recall_update, server_note, wake_fired
 from wakeful.domain.types import ClaimedRun, Message, Run, RunNote, Wake
 from wakeful.domain.wakes.kinds import kind_of
 from wakeful.runtime.executor import BeforeCall, RunStopped, Stop
-from wakeful.runtime.loop.budget import FINISH, NOTES
+from wakeful.runtime.loop.answers import act_on, end_early
+from wakeful.runtime.loop.budget import FINISH
 from wakeful.runtime.loop.compaction import make_room
 from wakeful.runtime.loop.context import view
+from wakeful.runtime.loop.folding import offered
 from wakeful.runtime.loop.model_call import BudgetSpent, Reply, ask
 from wakeful.runtime.loop.planning import plan
+from wakeful.runtime.loop.promises import resume
 from wakeful.runtime.loop.prompt import steer, system_prompt
 from wakeful.runtime.loop.run_state import RetryLimits, RunState, SubagentLimits
-from wakeful.runtime.loop.tool_calls import call_all, shown
-from wakeful.runtime.loop.transcript import final_answer, open_calls, to_data, to_model
+from wakeful.runtime.loop.tool_calls import call_all
+from wakeful.runtime.loop.transcript import final_answer, open_calls, to_model
 from wakeful.runtime.models.providers import Models
 from wakeful.runtime.waiting import Followed
 from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
+from wakeful.service.inbox.notices import NoticeService
 from wakeful.service.retrying import insist
 from wakeful.service.runs.approvals import Approvals
 from wakeful.service.sessions.briefing import Briefing, Briefings, Spent
@@ -46,8 +50,11 @@ class AgentLoop:
     approvals: Approvals
     instructions: InstructionFiles
     directories: Directories
+    notices: NoticeService
     patience: RetryLimits = field(default_factory=RetryLimits)
     subagents: SubagentLimits = field(default_factory=SubagentLimits)
+    small_window: int = 32_768
+    asks_for_promises: bool = True
 
     async def execute(
         self, run: ClaimedRun, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall
@@ -82,6 +89,9 @@ class AgentLoop:
     async def spent_today(self, run: Run) -> Spent:
         return await insist(lambda: self.briefings.spent_today(run))
 
+    async def is_awaited(self, run: Run, agent_id: str) -> bool:
+        return await insist(lambda: self.briefings.is_awaited(run, agent_id))
+
     def brief(self, run: ClaimedRun, stop: Stop) -> "Followed[Briefing]":
         """Read what the agent of a run needs to know, and start the servers of its tools."""
         return Followed(self.clock, lambda looking: insist(lambda: self._brief(run, stop, looking)))
@@ -90,6 +100,7 @@ class AgentLoop:
         await self.directories.check(run.agent_id)
         briefing = await self.briefings.read(run)
         await self.directories.check(briefing.agent.id)
+        await self.models.prepare(briefing.agent.model)
         return await self._add_context(briefing, stop, looking)
 
     async def _add_context(self, briefing: Briefing, stop: Stop, looking: "Followed[Briefing]") -> Briefing:
@@ -125,7 +136,7 @@ async def take_turns(state: RunState) -> AsyncGenerator[RunEvent]:
         while not state.stop.is_requested:
             reason = state.mishaps.reason() or await _limit(state)
             if reason is not None:
-                for event in _end_early(state, reason):
+                for event in end_early(state, reason):
                     yield event
                 return
             calls_before = state.budget.usage.model_calls
@@ -134,6 +145,7 @@ async def take_turns(state: RunState) -> AsyncGenerator[RunEvent]:
             if state.budget.usage.model_calls > calls_before:  # a summary was made: check the limits again
                 continue
             if state.budget.is_nearly_spent() and not state.was_asked_to_finish:
+                yield server_note("budget")
                 yield state.step("notice", FINISH, {"note": "budget"})
             reply = Reply()
             try:
@@ -143,46 +155,15 @@ async def take_turns(state: RunState) -> AsyncGenerator[RunEvent]:
                 if reply.text:  # people have read it, so it is saved, marked as incomplete
                     yield state.step("assistant", reply.text, {"cut_off": True})
                 raise
-            async for event in _act_on(state, reply):
+            async for event in act_on(state, reply):
                 yield event
             if state.has_ended:
                 return
     except RunStopped:
         return
     except BudgetSpent:
-        for event in _end_early(state, "budget"):
+        for event in end_early(state, "budget"):
             yield event
-
-
-async def _act_on(state: RunState, reply: Reply) -> AsyncGenerator[RunEvent]:
-    """Save a reply and make its tool calls."""
-    state.turns += 1
-    assert reply.whole is not None
-    calls = [part for part in reply.whole.parts if isinstance(part, ToolCallPart)]
-    if reply.is_cut_off:
-        if reply.text:
-            yield state.step("assistant", reply.text, {"cut_off": True})
-        for event in _end_early(state, "answer_too_long" if reply.is_too_long else "too_many_calls"):
-            yield event
-        return
-    if not calls and not reply.text.strip():
-        for event in _end_early(state, "did_nothing" if _has_done_nothing(state) else "empty_answer"):
-            yield event
-        return
-    state.has_ended = not calls
-    data = to_data(reply.whole, reply.thinking, shown(calls))
-    yield state.step("assistant", reply.text, data, is_last=state.has_ended)
-    if state.has_ended:
-        yield state.end(reply.text)
-        return
-    async for event in call_all(state, calls):
-        yield event
-
-
-def _has_done_nothing(state: RunState) -> bool:
-    """Return whether a woken run has neither called a tool nor written text, in any attempt."""
-    own = [message for message in state.own("assistant") if "preloaded" not in (message.data or {})]
-    return state.briefing.wake is not None and state.depth == 0 and not own
 
 
 async def _limit(state: RunState) -> RunNote | None:
@@ -190,13 +171,6 @@ async def _limit(state: RunState) -> RunNote | None:
     if state.turns >= state.briefing.agent.max_iterations:
         return "iteration_limit"
     return "budget" if await state.is_spent() else None
-
-
-def _end_early(state: RunState, reason: RunNote) -> Generator[RunEvent]:
-    state.has_ended = True
-    yield state.step("assistant", NOTES[reason], {"note": reason}, is_last=True)
-    yield EndedEarly(reason=reason)
-    yield state.end(NOTES[reason])
 
 
 def _end_as_saved(state: RunState, ended: Message) -> Generator[RunEvent]:
@@ -219,7 +193,7 @@ def _prompt(state: RunState) -> str:
 
 def _besides(state: RunState) -> str:
     """Return the prompt and the tools that are sent with the messages, to estimate their tokens."""
-    return _prompt(state) + "".join(f"{tool.description}{tool.schema}" for tool in state.tools.values())
+    return _prompt(state) + "".join(f"{tool.description}{tool.schema}" for tool in offered(state))
 
 
 async def _begin(state: RunState) -> AsyncGenerator[RunEvent]:
@@ -237,6 +211,8 @@ async def _begin(state: RunState) -> AsyncGenerator[RunEvent]:
             state.mishaps.note(message.data["tool"], message.data["args"], message.content, code)
     if own:
         async for event in call_all(state, open_calls(state.messages), is_first_begun=True):
+            yield event
+        for event in resume(state):
             yield event
 
 

@@ -27,9 +27,12 @@ from pydantic_ai.usage import RequestUsage
 from wakeful.domain.doors.session_config import caching_provider
 from wakeful.domain.errors import Unavailable, WakefulError
 from wakeful.domain.events import RunEvent, StreamDelta, ThinkingDelta, ThinkingEnd, Waiting
+from wakeful.domain.runs.repetition import RepetitionBrake
 from wakeful.runtime.loop.budget import PriceUnknown
 from wakeful.runtime.loop.context import BYTES_PER_TOKEN
+from wakeful.runtime.loop.folding import offered
 from wakeful.runtime.loop.run_state import RunState, keepable
+from wakeful.runtime.loop.truncation import is_cut, note_cut, size_of
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelSilent
 from wakeful.runtime.models.openai_chat.chunks import MAX_CALLS
 from wakeful.runtime.waiting import EVERY, FIRST_SHOWN, Followed, pause
@@ -41,6 +44,9 @@ log = logging.getLogger(__name__)
 
 MAX_SAID = 1_000_000  # characters of one answer
 _ADVICE = "Test the agent's model, which says whether its endpoint answers, then continue this run."
+_MIN_OUTPUT = 256  # tokens
+# The libraries of these send the model's own limit; a lower one than the tokens for thinking would be refused.
+_OWN_LIMIT = ("anthropic", "bedrock")
 _OUTPUT = 4_000  # tokens: the estimate for an answer in progress
 _CACHES = {"system": "cache_instructions", "tools": "cache_tool_definitions", "messages": "cache_messages"}
 
@@ -55,13 +61,14 @@ class BudgetSpent(Exception):
 class Reply:
     """One answer of the model as it arrives, up to `most` characters."""
 
-    def __init__(self, most: int = MAX_SAID) -> None:
-        self._most = most
+    def __init__(self, most: int | None = None) -> None:
+        self._most = MAX_SAID if most is None else most
         self._said: list[str] = []
         self._thought: list[str] = []
         self.length = 0  # characters, those of calls too
         self.is_thinking = False
         self.is_too_long = False
+        self._brakes = RepetitionBrake(), RepetitionBrake()  # of the text and the thinking
         self.calls = 0  # begun
         self.whole: ModelResponse | None = None
 
@@ -74,9 +81,19 @@ class Reply:
         return self.calls > MAX_CALLS
 
     @property
+    def is_repeating(self) -> bool:
+        """Return whether it repeats the same text without end."""
+        return any(brake.is_on for brake in self._brakes)
+
+    @property
     def is_cut_off(self) -> bool:
         """Return whether the answer was longer than what was read."""
-        return self.is_too_long or self.has_too_many_calls
+        return self.is_too_long or self.has_too_many_calls or self.is_repeating
+
+    @property
+    def has_hit_limit(self) -> bool:
+        """Return whether the answer ended at the model's output limit."""
+        return self.whole is not None and self.whole.finish_reason == "length"
 
     @property
     def text(self) -> str:
@@ -92,6 +109,7 @@ class Reply:
             case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
                 text = self._take(text)
                 self._said.append(text)
+                self._brakes[0].read(text)
                 return [*self._end_thinking(), StreamDelta(delta=text)] if text else []
             case (
                 PartStartEvent(part=ThinkingPart(content=text))
@@ -99,6 +117,7 @@ class Reply:
             ):
                 text = self._take(text)
                 self._thought.append(text)
+                self._brakes[1].read(text)
                 self.is_thinking = self.is_thinking or bool(text)
                 return [ThinkingDelta(delta=text)] if text else []
             case PartDeltaEvent(delta=ToolCallPartDelta(args_delta=str() as text)):
@@ -142,7 +161,7 @@ async def ask(
 ) -> AsyncGenerator[RunEvent]:
     """Ask the model, with retries while it is busy, and fill in its reply. Yield `waiting` frames in between."""
     patience = state.deps.patience
-    tools = list(state.tools.values()) if with_tools else []
+    tools = offered(state) if with_tools else []
     trying = _Trying(state, reply)
     while True:
         if state.seconds_left() <= 0:
@@ -313,6 +332,8 @@ async def _stream(state: RunState, messages: list[ModelMessage], tools: Sequence
             input_tokens=max(used.input_tokens, state.context_tokens),
             output_tokens=max(used.output_tokens, reply.length // BYTES_PER_TOKEN),
         )
+    elif is_cut(sent := size_of(messages, tools), used.input_tokens):
+        await note_cut(state, sent, used.input_tokens)
     state.context_tokens = used.input_tokens + used.output_tokens
     state.budget.count_model_call(used, _price(state, used))
 
@@ -350,8 +371,13 @@ def _price(state: RunState, used: RequestUsage) -> int | None:
 def _settings(state: RunState) -> ModelSettings:
     level = state.briefing.agent.thinking_level
     breakpoints = state.briefing.session_config.get("cache_breakpoints", ())
-    settings: dict[str, Any] = {} if level is None else {"thinking": False if level == "off" else level}
-    return cast("ModelSettings", settings | cache_settings(state.model, breakpoints))
+    settings: dict[str, Any] = {}
+    if state.abilities.output_limit is not None and state.model.partition(":")[0] not in _OWN_LIMIT:
+        room = max(state.window - state.context_tokens, _MIN_OUTPUT)
+        settings["max_tokens"] = min(state.abilities.output_limit, room)
+    if level is not None:
+        settings["thinking"] = False if level == "off" else level
+    return cast("ModelSettings", settings | cache_settings(state.deps.models.provider_string(state.model), breakpoints))
 
 
 def cache_settings(model: str, breakpoints: Collection[str]) -> dict[str, bool]:

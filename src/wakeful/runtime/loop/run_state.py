@@ -8,12 +8,13 @@ from typing import Any, Protocol
 
 from wakeful.clock import Clock
 from wakeful.domain.events import RunEvent, StepSaved, StreamEnd
-from wakeful.domain.types import ClaimedRun, Message, Run, RunUsage
+from wakeful.domain.types import ClaimedRun, Message, Run, RunUsage, ServerNoteCode
 from wakeful.runtime.executor import BeforeCall, Stop
 from wakeful.runtime.loop.budget import Budget, Mishaps
 from wakeful.runtime.models.providers import Models
 from wakeful.runtime.waiting import Followed
 from wakeful.service.agents.directories import Directories
+from wakeful.service.inbox.notices import NoticeService
 from wakeful.service.runs.approvals import Approvals
 from wakeful.service.sessions.briefing import Briefing, Spent
 from wakeful.tools.registry import Tool, Tools
@@ -46,16 +47,20 @@ class RunDeps(Protocol):
 
     approvals: Approvals
     models: Models
+    notices: NoticeService
     tools: Tools
     clock: Clock
     workspace_of: Callable[[str], Path]
     directories: Directories
     patience: RetryLimits
     subagents: SubagentLimits
+    small_window: int
+    asks_for_promises: bool
 
     def brief(self, run: ClaimedRun, stop: Stop) -> "Followed[Briefing]": ...
     def take_turns(self, state: "RunState") -> AsyncGenerator[RunEvent]: ...
     async def spent_today(self, run: Run) -> Spent: ...
+    async def is_awaited(self, run: Run, agent_id: str) -> bool: ...
 
 
 class RunState:
@@ -85,15 +90,17 @@ class RunState:
         self.context_tokens = 0
         self.is_without_summary = False  # once one has failed
         self.has_ended = False
+        self.is_reply_cut = False  # the last reply ended at the model's output limit
         self.budget = self._open_budget() if of is None else of.budget
         self.tasks: set[asyncio.Task[Any]] = set() if of is None else of.tasks  # subagents and model calls of this run
-        self._began: float = deps.clock.monotonic() if of is None else of._began
+        self.began: float = deps.clock.monotonic() if of is None else of.began
 
     def switch_to(self, briefing: Briefing) -> None:
         """Continue as the agent of this briefing."""
         self.briefing = briefing
         self.model = briefing.agent.model or self.deps.models.default
-        self.window = self.deps.models.context_window(self.model)
+        self.abilities = self.deps.models.abilities(self.model)
+        self.window = self.abilities.context_window
         shown = self.deps.tools.catalog.shown_to(briefing.agent, briefing.only)
         self.tools: dict[str, Tool] = {tool.name: tool for tool in shown}
 
@@ -113,7 +120,11 @@ class RunState:
 
     @property
     def was_asked_to_finish(self) -> bool:
-        return bool(self.own("notice"))
+        return self.has_notice("budget")
+
+    def has_notice(self, code: ServerNoteCode) -> bool:
+        """Return whether this run, in any attempt, has told the model this."""
+        return any((message.data or {}).get("note") == code for message in self.own("notice"))
 
     async def is_spent(self) -> bool:
         """Return whether the budget allows no further model call. Other runs of today count."""
@@ -146,7 +157,7 @@ class RunState:
             content=content,
             context_tokens=self.context_tokens,
             max_context_tokens=self.window,
-            elapsed_seconds=round(self.deps.clock.monotonic() - self._began, 3),
+            elapsed_seconds=round(self.deps.clock.monotonic() - self.began, 3),
             tool_call_count=usage.tool_calls,
             token_count=usage.output_tokens,
             message_index=len(self.messages) - 1,
@@ -155,7 +166,7 @@ class RunState:
     def seconds_left(self) -> float:
         """Return what is left of the run's time limit, minus a moment to report why it ends."""
         limit = self.briefing.agent.run_limit.total_seconds()
-        return limit - min(_LAST_MOMENT, limit / 10) - (self.deps.clock.monotonic() - self._began)
+        return limit - min(_LAST_MOMENT, limit / 10) - (self.deps.clock.monotonic() - self.began)
 
     async def cancel_tasks(self) -> None:
         """Cancel the tasks that still run: subagents and model calls."""

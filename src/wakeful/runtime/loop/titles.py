@@ -9,12 +9,13 @@ from pydantic_ai.usage import RequestUsage
 
 from wakeful.clock import Clock
 from wakeful.domain.errors import StoreUnavailable
+from wakeful.domain.models.names import DEMO
 from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.texts import first_words
 from wakeful.domain.types import ClaimedRun
 from wakeful.runtime.loop.budget import Budget
 from wakeful.runtime.loop.context import tokens_in
-from wakeful.runtime.models.providers import DEMO, Models
+from wakeful.runtime.models.providers import Models
 from wakeful.service.runs.runs import RunService
 from wakeful.service.sessions.briefing import Briefing, Briefings
 from wakeful.service.sessions.sessions import SessionService

@@ -14,6 +14,7 @@ from wakeful.domain.agents.profiles import SWITCH_PROFILE
 from wakeful.domain.events import RunEvent, ToolCall, ToolStarted
 from wakeful.runtime.loop.approval import ApprovalVerdict, ask_person
 from wakeful.runtime.loop.arguments import TooDeep, UnreadableArguments, read_arguments, to_keep
+from wakeful.runtime.loop.folding import is_more_tools, unfold
 from wakeful.runtime.loop.parallel import Say, Worker, merge_events
 from wakeful.runtime.loop.run_state import RunState, keepable
 from wakeful.runtime.loop.subagents import saved_result, spawn
@@ -24,6 +25,7 @@ from wakeful.tools.registry import ToolContext, ToolResult
 
 _AT_ONCE = 4  # parallel calls
 
+_CUT = "your answer reached the model's output limit before the call was complete. Send less at a time."
 _NOT_DONE = ToolResult(text=INTERRUPTED, success=False, metadata={"code": "interrupted"})
 
 
@@ -111,6 +113,8 @@ def _follow(state: RunState, call: ToolCallPart, verdict: ApprovalVerdict) -> "F
 async def _perform(
     state: RunState, call: ToolCallPart, verdict: ApprovalVerdict, *, say: Say | None = None
 ) -> ToolResult:
+    if is_more_tools(state, call):
+        return unfold(state, call)
     tool = state.tools.get(call.tool_name)
     if verdict.refusal is not None:
         return verdict.refusal
@@ -119,7 +123,8 @@ async def _perform(
     try:
         args = read_arguments(call)
     except UnreadableArguments as error:
-        return ToolResult(text=error.message, success=False, metadata={"code": error.code})
+        text = f"{call.tool_name} was not called: {_CUT}" if state.is_reply_cut else error.message
+        return ToolResult(text=text, success=False, metadata={"code": error.code})
     agent = state.briefing.agent
     directories = state.deps.directories
     look = directories.bind if tool is not None and tool.makes_files else directories.check

@@ -84,7 +84,8 @@ def final_answer(steps: Sequence[Message]) -> Message | None:
     if not said or said[-1].role != "assistant":
         return None
     data = said[-1].data or {}
-    is_final = "note" in data or ("response" in data and not data.get("tool_calls"))
+    is_answer = "response" in data and not data.get("tool_calls") and "promise" not in data
+    is_final = is_answer or "note" in data
     return said[-1] if is_final else None
 
 

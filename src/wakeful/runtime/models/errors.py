@@ -3,6 +3,7 @@
 `ModelBusy` can be retried; `ModelFailed` is final. The messages contain no keys: the code that raises them hides them.
 """
 
+import re
 import ssl
 from collections.abc import Iterable
 from typing import Any
@@ -18,10 +19,13 @@ from pydantic_ai.exceptions import (
 )
 
 from wakeful.domain.errors import Conflict, Invalid, Unavailable, WakefulError
+from wakeful.domain.models.trials import Problem
 
-MAX_QUOTE = 500  # characters of a provider's error text
+MAX_QUOTE = 300  # characters of a provider's own words
 BUSY_STATUSES = frozenset({408, 409, 425, 429})
-KEYLESS_ADVICE = "To try Pydantic AI without an API key"  # about pydantic-ai's test model, which we do not offer
+_LIBRARY = re.compile(r"pydantic|`?\b\w*(?:Provider|Model|Agent)\(", re.IGNORECASE)  # advice for its programmers
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
 SDKS = frozenset({"anthropic", "google", "httpcore", "httpcore2", "httpx", "httpx2", "openai"})
 CONNECTION_ERRORS = frozenset({"APIConnectionError", "APITimeoutError", "TransportError"})
 
@@ -31,10 +35,11 @@ class ModelFailed(Unavailable):
 
     code = "model_failed"
 
-    def __init__(self, model: str, problem: str, *, status: int | None = None) -> None:
+    def __init__(self, model: str, problem: str, *, status: int | None = None, kind: Problem = "refused") -> None:
         super().__init__(f"The model {model!r} gave no answer: {problem}")
         self.problem = problem
         self.status = status
+        self.kind: Problem = kind
 
 
 class ModelCutOff(ModelFailed):
@@ -49,34 +54,23 @@ class ModelBusy(Unavailable):
     code = "model_busy"
 
     def __init__(
-        self, model: str, problem: str, *, retry_after: float | None = None, status: int | None = None
+        self,
+        model: str,
+        problem: str,
+        *,
+        retry_after: float | None = None,
+        status: int | None = None,
+        kind: Problem = "busy",
     ) -> None:
         super().__init__(f"The model {model!r} cannot answer now: {problem}")
         self.problem = problem
         self.retry_after = retry_after  # seconds the provider asked for
         self.status = status
+        self.kind: Problem = kind
 
 
 class ModelSilent(ModelBusy):
     """The model accepted the request and sent nothing until the time limit."""
-
-
-class NoSuchModel(Invalid):
-    code = "no_such_model"
-
-    def __init__(self, model: str, problem: str) -> None:
-        super().__init__(
-            f"There is no model {model!r}: {problem} Use 'demo', 'openai-chat:NAME' for any OpenAI-compatible endpoint,"
-            " or a provider string such as 'anthropic:NAME'.",
-            field="model",
-        )
-
-
-class ModelKeyMissing(Conflict):
-    code = "model_key_missing"
-
-    def __init__(self, model: str, remedy: str) -> None:
-        super().__init__(f"The model {model!r} cannot be used: its provider is not set up. {remedy}", field="model")
 
 
 class ProviderMissing(Conflict):
@@ -112,7 +106,7 @@ def quote(text: str, *, hide: Iterable[str] = ()) -> str:
     for secret in hide:
         if secret:
             text = text.replace(secret, "[hidden]")
-    text = " ".join(text.split())
+    text = " ".join("".join(each if each.isprintable() else " " for each in text).split())
     return text if len(text) <= MAX_QUOTE else f"{text[: MAX_QUOTE - 1]}…"
 
 
@@ -127,31 +121,76 @@ def words_of(body: Any) -> str:
 
 def translate(error: BaseException, model: str, *, hide: Iterable[str] = ()) -> WakefulError | None:
     """Return our error for an exception of pydantic-ai or an SDK, or None if it is not about the model."""
-    if isinstance(error, WakefulError):
-        return error
+    own = _own_error(error)
+    if own is not None:
+        return own
     if isinstance(error, ModelAPIError):
         return _translate_api_error(error, model, tuple(hide))
     if isinstance(error, ImportError):
-        return ProviderMissing(model, quote(str(error)))
+        return missing_package(model, error)
     if isinstance(error, UserError):
-        return ModelFailed(model, quote(str(error), hide=hide))
+        return ModelFailed(model, quote(without_advice(str(error)), hide=hide))
     if isinstance(error, AgentRunError):
-        return ModelFailed(model, quote(error.message, hide=hide))
+        return ModelFailed(model, quote(without_advice(error.message), hide=hide))
     return _translate_sdk_error(error, model, tuple(hide))
 
 
 def _translate_api_error(error: ModelAPIError, model: str, hide: tuple[str, ...]) -> WakefulError:
     status = error.status_code if isinstance(error, ModelHTTPError) else None
-    words = quote(words_of(error.body) if error.body else error.message, hide=hide)
+    words = quote(words_of(error.body) if error.body else without_advice(error.message), hide=hide)
     problem = words if status is None else f"{words} (HTTP {status})"
+    kind = _kind_of(error, status, words)
     if error.in_stream:
         return ModelCutOff(model, problem, status=status)
     is_passing = isinstance(error, ModelConnectionError | ModelRequestTimeout) or (
         status is not None and is_busy(status)
     )
     if is_passing and not isinstance(error, ModelQuotaExceededError) and not is_untrusted(error):
-        return ModelBusy(model, problem, retry_after=error.retry_after, status=status)
-    return ModelFailed(model, problem, status=status)
+        return ModelBusy(model, problem, retry_after=error.retry_after, status=status, kind=kind)
+    return ModelFailed(model, problem, status=status, kind=kind)
+
+
+def _kind_of(error: ModelAPIError, status: int | None, words: str) -> Problem:
+    if isinstance(error, ModelQuotaExceededError) or status == 402:
+        return "quota"
+    if status in (401, 403):
+        return "key"
+    if status == 404:
+        return "model" if "model" in words.lower() else "address"
+    if isinstance(error, ModelConnectionError):
+        return "tls" if is_untrusted(error) else "address"
+    if isinstance(error, ModelRequestTimeout):
+        return "timeout"
+    return "busy" if status is not None and is_busy(status) else "refused"
+
+
+def _own_error(error: BaseException) -> WakefulError | None:
+    """Return our own error, also from inside an SDK's connection error."""
+    inner: BaseException | None = error
+    while inner is not None and not isinstance(inner, WakefulError):
+        inner = inner.__cause__
+    return inner
+
+
+def missing_package(model: str, error: ImportError) -> ProviderMissing:
+    """Return the error for a provider whose package is not installed."""
+    inner = error.__cause__ if isinstance(error.__cause__, ImportError) else error
+    package = (inner.name or "").partition(".")[0]
+    if package in ("boto3", "botocore"):
+        return ProviderMissing(model, "Install Wakeful with its extra `bedrock`: pip install 'wakeful[bedrock]'.")
+    named = f"the package {package!r}" if package else f"its package ({quote(without_advice(str(inner)))})"
+    return ProviderMissing(model, f"Install {named} into Wakeful's environment.")
+
+
+def without_advice(text: str) -> str:
+    """Return a library's words without sentences that are advice for its programmers."""
+    kept = [each for each in _SENTENCE.split(text) if not _LIBRARY.search(each)]
+    return " ".join(kept) or "it is not set up."
+
+
+def variables_in(text: str) -> list[str]:
+    """Return the environment variables that a library's error names."""
+    return list(dict.fromkeys(_VARIABLE.findall(text)))
 
 
 def _translate_sdk_error(error: BaseException, model: str, hide: tuple[str, ...]) -> WakefulError | None:

@@ -1,44 +1,55 @@
-"""Models by name: creating them, and their context windows and prices.
+"""Models by name: creating them, and their limits, abilities and prices.
 
-Provider SDKs are imported when one of their models is first used, never at start. The stored key is sent only to the
-provider it was set for, whatever model an agent names.
+The key of the settings is sent only to the provider it was set for, whatever model an agent names; an added model uses
+its own key or none.
 """
 
 import asyncio
-import os
 import threading
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_HALF_UP
-from difflib import get_close_matches
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from genai_prices import calc_price
 from genai_prices.data_snapshot import get_snapshot
-from pydantic_ai.exceptions import UserError
-from pydantic_ai.models import Model, infer_model, known_model_names
-from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
+from pydantic_ai.models import Model
+from pydantic_ai.providers import Provider
 from pydantic_ai.usage import RequestUsage
 
 from wakeful.clock import Clock, SystemClock
 from wakeful.domain.errors import WakefulError
+from wakeful.domain.models import limits
+from wakeful.domain.models.addresses import is_private
+from wakeful.domain.models.lists import ListedModel
+from wakeful.domain.models.models import Abilities
+from wakeful.domain.models.names import DEMO, check_written
+from wakeful.domain.models.providers import CHAT, PROVIDERS
+from wakeful.runtime.models import library
 from wakeful.runtime.models.demo.model import DemoModel
-from wakeful.runtime.models.errors import (
-    KEYLESS_ADVICE,
-    ModelKeyMissing,
-    NoSuchModel,
-    ProviderMissing,
-    quote,
-    translate,
-)
+from wakeful.runtime.models.errors import translate
+from wakeful.runtime.models.lists.lists import inspect_local
+from wakeful.runtime.models.ollama.model import OllamaChat
 from wakeful.runtime.models.openai_chat.endpoint import Endpoint, origin_of
 from wakeful.runtime.models.openai_chat.model import ModelTimeouts, OpenAIChat
+from wakeful.runtime.models.places import Place, place_of_added, place_of_string
+from wakeful.service.models.catalog import ModelCatalog
 
-DEMO = "demo"
-CHAT = "openai-chat"  # our own client
-OPENAI_KEY = "OPENAI_API_KEY"
-OPENAI_FAMILY = frozenset({"openai", "openai-responses"})  # use a placeholder as the key when OPENAI_BASE_URL is set
 DEFAULT_WINDOW = 128_000
 MAX_CACHED = 256
+FACTS_LAST = 300.0  # seconds until a local server is asked again for the window of a model
+FACTS_SECONDS = 5.0  # a run does not wait longer for them
+OWN_WIRES = ("chat", "ollama")
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A model, and what it was made from: if that changes, it is made again."""
+
+    made_from: tuple[Place | None, Abilities]
+    model: Model[Any]
 
 
 class Models:
@@ -53,149 +64,244 @@ class Models:
         clock: Clock | None = None,
         patience: ModelTimeouts | None = None,
         window: int = DEFAULT_WINDOW,
+        catalog: ModelCatalog | None = None,
     ) -> None:
-        self.default = default_model
+        self._default = default_model
+        self._base_url = base_url
         self._api_key = api_key
         self._clock = clock or SystemClock()
-        self._patience = patience
+        self.patience = patience
         self._window = window
+        self._catalog = catalog
         self._key_is_for = CHAT if default_model == DEMO and base_url else default_model.partition(":")[0]
-        self._endpoint = Endpoint(base_url, self._chat_key(base_url))
-        self._providers: dict[str, Provider[Any]] = {}
-        self._models: dict[str, Model[Any]] = {}
+        self._endpoints: dict[tuple[str, str | None, bool], Endpoint] = {}
+        self._providers: dict[object, Provider[Any]] = {}
+        self._models: dict[str, _Made] = {}
+        self._facts: dict[str, tuple[float, ListedModel | None]] = {}  # of local models, by subject
+        self._asking: dict[str, asyncio.Lock] = {}
+        self._brought: dict[str, Model[Any]] = {}
         self._lock = threading.Lock()
+
+    @property
+    def default(self) -> str:
+        return self._default if self._catalog is None else self._catalog.default
+
+    async def prepare(self, name: str | None = None) -> None:
+        """Read what is not known yet about a model: a name that is new here, and the window of a local one."""
+        name = name or self.default
+        if self._catalog is not None and ":" not in name and name != DEMO and self._catalog.find(name) is None:
+            await self._catalog.refresh()
+        try:
+            place = self._place(name)
+        except WakefulError:
+            return  # `load` reports it
+        if place is not None and _is_local(place) and not (place.added and place.added.context_window):
+            async with self._asking.setdefault(place.subject, asyncio.Lock()):  # runs that begin together ask once
+                await self._read_facts(place)
 
     async def load(self, name: str | None = None) -> Model[Any]:
         """Resolve a model in a thread: importing an SDK takes a second or more."""
-        known = self._models.get(name or self.default)
-        return known if known is not None else await asyncio.to_thread(self.resolve, name)
+        name = name or self.default
+        if name in self._brought:
+            return self._brought[name]
+        known, place = self._models.get(name), self._place(name)
+        if place is not None and place.is_checked and place.provider.wire == "bedrock":
+            await library.check_connection(place)
+        if known is not None and known.made_from == (place, self.abilities(name)):
+            return known.model
+        return await asyncio.to_thread(self.resolve, name)
 
     def resolve(self, name: str | None = None) -> Model[Any]:
         """Return the model of this name, or the default one; raise if something is missing."""
         name = name or self.default
+        if name in self._brought:
+            return self._brought[name]
         with self._lock:
-            if name not in self._models:
-                model = self._make(name)
+            made_from = (self._place(name), self.abilities(name))
+            known = self._models.get(name)
+            if known is None or known.made_from != made_from:
+                model = self._make(name, *made_from)
                 while len(self._models) >= MAX_CACHED:
                     del self._models[next(iter(self._models))]
-                self._models[name] = model
-            return self._models[name]
+                known = self._models[name] = _Made(made_from, model)
+            return known.model
+
+    def use(self, name: str, model: Model[Any]) -> None:
+        """Answer to a name with this model, as a program does that brings its own."""
+        self._brought[name] = model
 
     def translate(self, error: BaseException, name: str | None = None) -> WakefulError | None:
-        """Return our error for a model's exception, without the key; None if it is not about the model."""
-        return translate(error, name or self.default, hide=[self._api_key or "", *self._endpoint.secrets])
+        """Return our error for a model's exception, without keys; None if it is not about the model."""
+        keys = {self._api_key or "", *(endpoint[1] or "" for endpoint in self._endpoints)}
+        name = name or self.default
+        try:
+            place = self._place(name)
+        except WakefulError:
+            place = None
+        return translate(error, name, hide=[*keys, (place and place.key) or ""])
 
     def place_of(self, name: str | None = None) -> str:
         """Return the origin of a model's URL; its name if the URL is not known."""
         name = name or self.default
         known = self._models.get(name)
-        return origin_of(known.base_url) if known is not None and known.base_url else name
+        model = self._brought.get(name) or (known and known.model)
+        return origin_of(model.base_url) if model is not None and model.base_url else name
+
+    def provider_string(self, name: str) -> str:
+        """Return PROVIDER:MODEL of an added model; other names as they are."""
+        return name if self._catalog is None else self._catalog.provider_string(name)
+
+    def subject(self, name: str) -> str:
+        """Return what a test of this model is about."""
+        place = self._place(name)
+        return name if place is None else place.subject
+
+    def is_local(self, name: str) -> bool:
+        """Return whether a model runs on this machine or in a private network, where it may have to be loaded first."""
+        place = self._place(name)
+        return place is not None and _is_local(place)
 
     def context_window(self, name: str | None = None) -> int:
         """Return the context window in tokens; the default if it is not known."""
-        prefix, _, model = (name or self.default).partition(":")
+        return self.abilities(name).context_window
+
+    def abilities(self, name: str | None = None) -> Abilities:
+        """Return the limits and abilities of a model, as far as they are known."""
+        name = name or self.default
         try:
-            _, known = get_snapshot().find_provider_model(model, provider=None, **self._reference(prefix))
-        except LookupError:
-            return self._window
-        return known.context_window or self._window
+            place = self._place(name)
+        except WakefulError:
+            place = None
+        if place is None:
+            known = self._known_window(name)
+            window = known or self._window
+            # No library sends a limit for a model that a program brought.
+            output = limits.output_limit(name.partition(":")[2], window) if name in self._brought else None
+            return Abilities(context_window=window, output_limit=output, is_window_known=bool(known))
+        added, facts = place.added, self._facts.get(place.subject, (0.0, None))[1] or ListedModel(id=place.model)
+        known = (added and added.context_window) or facts.context_window or self._known_window(name)
+        window = known or self._window
+        output = (added and added.output_limit) or facts.output_limit
+        if output is None and place.provider.wire in OWN_WIRES:
+            output = limits.output_limit(place.model, window)
+        tested = self._catalog.tested(name, place.subject) if self._catalog is not None else None
+        return Abilities(
+            context_window=window,
+            output_limit=output,
+            tool_calls=(added and added.tool_calls) or tested or "native",
+            images=added.images if added is not None and added.images is not None else facts.images,
+            thinking=added.thinking if added is not None and added.thinking is not None else facts.thinking,
+            is_window_known=bool(known),
+        )
 
     def price(self, name: str | None, usage: RequestUsage, *, at: datetime | None = None) -> int | None:
         """Return the cost in millionths of a dollar, or None if the price is unknown."""
-        prefix, _, model = (name or self.default).partition(":")
-        if prefix == DEMO:
+        name = name or self.default
+        if name == DEMO:
             return 0
+        added = self._catalog.find(name) if self._catalog is not None else None
+        if added is not None and added.input_price is not None and added.output_price is not None:
+            return round(usage.input_tokens * added.input_price + usage.output_tokens * added.output_price)
+        model, reference = self._reference(name)
         try:
-            cost = calc_price(usage, model, genai_request_timestamp=at, **self._reference(prefix))
+            cost = calc_price(usage, model, genai_request_timestamp=at, **reference)
         except (LookupError, ValueError):
             return None
         return int((cost.total_price * 1_000_000).to_integral_value(ROUND_HALF_UP))
 
     async def aclose(self) -> None:
-        await self._endpoint.aclose()
+        for endpoint in self._endpoints.values():
+            await endpoint.aclose()
         for provider in self._providers.values():
             async with provider:  # leaving it closes its connections
                 pass
+            library.close(provider)
+        self._endpoints.clear()
         self._providers.clear()
         self._models.clear()
 
-    def _reference(self, prefix: str) -> dict[str, Any]:
-        """Return the key of a provider in the price list; a compatible endpoint is found by its URL."""
-        if prefix == CHAT:
-            return {"provider_id": None, "provider_api_url": self._endpoint.base_url}
-        return {"provider_id": prefix, "provider_api_url": None}
+    def _place(self, name: str) -> Place | None:
+        """Return where a model is; None for the demo model and for those that only pydantic-ai knows."""
+        if name in self._brought:
+            return None
+        added = self._catalog.find(name) if self._catalog is not None else None
+        if added is not None:
+            assert self._catalog is not None
+            return place_of_added(added, self._catalog.key_of(added))
+        check_written(name, () if self._catalog is None else self._catalog.names)
+        provider = PROVIDERS.get(name.partition(":")[0])
+        if name == DEMO or provider is None or provider.wire not in OWN_WIRES:
+            return None
+        return place_of_string(name, chat_address=self._base_url, key=self._api_key, key_is_for=self._key_is_for)
 
-    def _chat_key(self, base_url: str | None) -> str | None:
-        ours = self._api_key if self._key_is_for == CHAT else None
-        # OpenAI's own key must not be sent to another endpoint that is only compatible.
-        return os.environ.get(OPENAI_KEY) or ours if Endpoint(base_url).is_openai else ours
-
-    def _make(self, name: str) -> Model[Any]:
-        prefix, _, model = name.partition(":")
+    def _make(self, name: str, place: Place | None, abilities: Abilities) -> Model[Any]:
         if name == DEMO:
             return DemoModel(self._clock)
-        if not model:
-            raise NoSuchModel(name, _suggest(name))
+        if place is None:
+            prefix, _, model = name.partition(":")
+            key = self._api_key if prefix == self._key_is_for else None
+            if prefix not in self._providers:
+                self._providers[prefix] = library.provider_of_string(name, prefix, key)
+            return library.make_model(name, self._providers[prefix], model, None)
+        if place.provider.wire not in OWN_WIRES:
+            if place not in self._providers:
+                self._providers[place] = library.provider_of_added(place)
+            return library.make_model(name, self._providers[place], place.model, abilities.output_limit)
+        how: dict[str, Any] = {
+            "patience": self.patience,
+            "shown": name,
+            "provider": place.provider,
+            "output_limit": abilities.output_limit,
+        }
+        if place.provider.wire == "ollama":
+            window = abilities.context_window
+            return OllamaChat(place.model, self._endpoint(place), self._clock, window=window, **how)
+        return OpenAIChat(place.model, self._endpoint(place), self._clock, **how)
+
+    def _endpoint(self, place: Place) -> Endpoint:
+        at = (place.address, place.key, place.is_checked)
+        if at not in self._endpoints:
+            dialect = place.provider.dialect
+            self._endpoints[at] = Endpoint(place.address, place.key, dialect=dialect, is_checked=place.is_checked)
+        return self._endpoints[at]
+
+    async def _read_facts(self, place: Place) -> None:
+        """Ask a local server for the window of a model; if it does not answer, the run goes on without."""
+        until, known = self._facts.get(place.subject, (0.0, None))
+        if self._clock.monotonic() < until:
+            return
+        how: dict[str, Any] = {"seconds": FACTS_SECONDS, "is_checked": place.is_checked}
+        try:
+            found = await inspect_local(place.provider, place.address, place.key, place.model, **how)
+        except WakefulError:
+            found = known
+        self._facts[place.subject] = (self._clock.monotonic() + FACTS_LAST, found)
+
+    def _known_window(self, name: str) -> int | None:
+        model, reference = self._reference(name)
+        try:
+            _, known = get_snapshot().find_provider_model(model, provider=None, **reference)
+        except LookupError:
+            return None
+        return known.context_window
+
+    def _reference(self, name: str) -> tuple[str, dict[str, Any]]:
+        """Return a model's id and the key of its provider in the price list; a compatible endpoint goes by its URL."""
+        added = self._catalog.find(name) if self._catalog is not None else None
+        prefix, _, model = name.partition(":") if added is None else (added.provider, "", added.model)
         if prefix == CHAT:
-            return self._make_chat(name, model)
-        provider = self._provider(name, prefix)
-        try:
-            return infer_model(name, provider_factory=lambda _: provider)
-        except ImportError as error:
-            raise ProviderMissing(name, quote(str(error))) from error
-        except UserError as error:
-            raise NoSuchModel(name, quote(str(error), hide=[self._api_key or ""])) from error
-
-    def _make_chat(self, name: str, model: str) -> Model[Any]:
-        if self._endpoint.is_openai and not self._endpoint.secrets:
-            remedy = (
-                f"Set WAKEFUL_MODEL_BASE_URL to your endpoint, or {OPENAI_KEY} for OpenAI itself"
-                " (or WAKEFUL_MODEL_API_KEY, if WAKEFUL_MODEL is an openai-chat model)."
-            )
-            raise ModelKeyMissing(name, remedy)
-        return OpenAIChat(model, self._endpoint, self._clock, patience=self._patience)
-
-    def _provider(self, name: str, prefix: str) -> Provider[Any]:
-        if prefix not in self._providers:
-            self._providers[prefix] = _without_retries(self._set_up(name, prefix))
-        return self._providers[prefix]
-
-    def _set_up(self, name: str, prefix: str) -> Provider[Any]:
-        try:
-            kind = infer_provider_class(prefix)
-        except ValueError as error:
-            raise NoSuchModel(name, _suggest(name)) from error
-        except ImportError as error:
-            raise ProviderMissing(name, quote(str(error))) from error
-        make: Any = kind  # the signatures differ
-        has_our_key = bool(self._api_key) and prefix == self._key_is_for and not prefix.startswith("gateway/")
-        try:
-            if has_our_key and prefix in OPENAI_FAMILY and OPENAI_KEY not in os.environ:
-                return make(api_key=self._api_key)
-            return infer_provider(prefix)
-        except UserError as error:
-            problem = ModelKeyMissing(name, _remedy(error))
-            if not has_our_key:
-                raise problem from error
-        try:
-            return make(api_key=self._api_key)
-        except (TypeError, UserError):  # it needs more than a key
-            raise problem from None
+            address = added.address if added is not None else self._base_url or PROVIDERS["openai"].address
+            return model, {"provider_id": None, "provider_api_url": address}
+        return model, {"provider_id": prefix, "provider_api_url": None}
 
 
-def _without_retries(provider: Provider[Any]) -> Provider[Any]:
-    """Turn off an SDK's silent retries: the loop retries, and shows each one."""
-    client: Any = provider.client
-    if hasattr(client, "max_retries"):
-        client.max_retries = 0
-    return provider
-
-
-def _remedy(error: Exception) -> str:
-    """Return what a provider needs, without the advice for users of the library."""
-    return str(error).partition(KEYLESS_ADVICE)[0].strip()
-
-
-def _suggest(name: str) -> str:
-    nearest = get_close_matches(name, known_model_names(), n=1, cutoff=0.6)
-    return f"did you mean {nearest[0]!r}?" if nearest else "no provider is called that."
+def _is_local(place: Place) -> bool:
+    if place.provider.is_local:
+        return True
+    host = urlsplit(place.address).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return is_private(ip_address(host))
+    except ValueError:
+        return False

@@ -23,7 +23,7 @@ from wakeful.server.login_attempts import network_of
 log = logging.getLogger(__name__)
 
 MIN_RATE = 4096  # bytes per second of a body, on average, after the first seconds
-_UNREAD_SECONDS = 60.0  # without the client reading anything of what was sent
+UNREAD_SECONDS = 60.0  # without the client reading anything of what was sent
 _UNREAD_SECONDS_AT_STOP = 1.0
 _UNAUTHENTICATED_SECONDS = 60.0  # for a request without a token, from its head to the end of the response
 _CHECK_EVERY = 1.0
@@ -60,10 +60,10 @@ class Connections:
         self._most_per_address = most_per_address
         self.seconds = seconds
         self._unread_seconds: float | None = None
-        self._all: set[ClientConnection] = set()
+        self.all: set[ClientConnection] = set()
         # By network, the oldest first: dicts are ordered sets here.
-        self._unauthenticated: dict[ClientConnection, None] = {}
-        self._by_network: dict[str, dict[ClientConnection, None]] = {}
+        self.unauthenticated: dict[ClientConnection, None] = {}
+        self.by_network: dict[str, dict[ClientConnection, None]] = {}
         self._task: asyncio.Task[None] | None = None
 
     def add(self, transport: asyncio.Transport) -> ClientConnection:
@@ -72,32 +72,32 @@ class Connections:
         connection = ClientConnection(
             transport=transport, network=network_of(str(peer[0])) if peer else "", since=_now(), taken_at=_now()
         )
-        self._all.add(connection)
-        self._unauthenticated[connection] = None
-        neighbours = self._by_network.setdefault(connection.network, {})
+        self.all.add(connection)
+        self.unauthenticated[connection] = None
+        neighbours = self.by_network.setdefault(connection.network, {})
         neighbours[connection] = None
         if len(neighbours) > self._most_per_address:
             self._close(next(iter(neighbours)))
-        elif len(self._unauthenticated) > self._most_unauthenticated or len(self._all) > self._most:
-            self._close(next(iter(self._unauthenticated)))
+        elif len(self.unauthenticated) > self._most_unauthenticated or len(self.all) > self._most:
+            self._close(next(iter(self.unauthenticated)))
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._watch())
         return connection
 
     def mark_authenticated(self, connection: ClientConnection) -> None:
         """Take a connection off the cap for unauthenticated ones."""
-        if self._unauthenticated.pop(connection, connection) is None:
+        if self.unauthenticated.pop(connection, connection) is None:
             self._leave_network(connection)
 
     def forget(self, connection: ClientConnection) -> None:
         self.mark_authenticated(connection)
-        self._all.discard(connection)
+        self.all.discard(connection)
 
     def _leave_network(self, connection: ClientConnection) -> None:
-        neighbours = self._by_network[connection.network]
+        neighbours = self.by_network[connection.network]
         del neighbours[connection]
         if not neighbours:
-            del self._by_network[connection.network]
+            del self.by_network[connection.network]
 
     def _close(self, connection: ClientConnection) -> None:
         self.forget(connection)
@@ -108,10 +108,10 @@ class Connections:
         self._unread_seconds = _UNREAD_SECONDS_AT_STOP
 
     async def _watch(self) -> None:
-        while self._all:
+        while self.all:
             await asyncio.sleep(_CHECK_EVERY)
             now = _now()
-            for connection in list(self._all):
+            for connection in list(self.all):
                 if self._is_overdue(connection, now):
                     self._close(connection)
         self._task = None
@@ -121,10 +121,10 @@ class Connections:
         if unsent == 0 or taken > connection.taken:
             connection.taken_at = now
         connection.taken = taken
-        if now - connection.taken_at > (self._unread_seconds or _UNREAD_SECONDS):
+        if now - connection.taken_at > (self._unread_seconds or UNREAD_SECONDS):
             return True
         if connection.is_busy:
-            return connection in self._unauthenticated and now - connection.since > _UNAUTHENTICATED_SECONDS
+            return connection in self.unauthenticated and now - connection.since > _UNAUTHENTICATED_SECONDS
         return unsent == 0 and now - connection.since > self.seconds
 
 

@@ -17,7 +17,7 @@ MAX_VALUES = 100_000
 MAX_FIELDS = 1_000  # of the outermost object: validation reports each unknown one, which takes 3 µs
 
 _MAX_DIGITS = 1_000  # of a whole number; int() takes quadratic time
-_WINDOW = 64 * 1024
+WINDOW = 64 * 1024
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _WHOLE_PIECES = re.compile(rb'(?:[^"]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)  # stops before an unterminated string
 _IN_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
@@ -79,7 +79,7 @@ def check_shape(body: bytes) -> None:
         return  # even if none of them is inside a string
     position = depth = values = 0
     while position < len(body):
-        piece = _WHOLE_PIECES.match(body, position, position + _WINDOW)
+        piece = _WHOLE_PIECES.match(body, position, position + WINDOW)
         assert piece is not None  # it also matches the empty string
         marks = _STRING.sub(b"", piece.group()).translate(None, _NO_MARKS)
         values += len(marks) - marks.count(b"]") - marks.count(b"}")
@@ -96,7 +96,7 @@ def _skip_string(body: bytes, quote: int) -> int:
     """Return the position after a string that is longer than a window."""
     position = quote + 1
     while position < len(body) and body[position] != ord('"'):
-        inside = _IN_STRING.match(body, position, position + _WINDOW)
+        inside = _IN_STRING.match(body, position, position + WINDOW)
         if inside is None or inside.end() == position:  # it ends with a lone backslash
             return len(body)
         position = inside.end()

@@ -14,16 +14,15 @@ from wakeful.service.people.accounts import Accounts
 log = logging.getLogger(__name__)
 
 TOKEN_ENDED = 4001
-_CHECK_EVERY = 20.0  # seconds; a revoked token's sockets are closed within 30
-_CLOSE_SECONDS = 5.0
+CHECK_EVERY = 20.0  # seconds; a revoked token's sockets are closed within 30
+CLOSE_SECONDS = 5.0
 
 
 class OpenSockets:
     """Checks regularly that the tokens of open sockets are still valid."""
 
-    def __init__(self, accounts: Accounts, check_every: float = _CHECK_EVERY) -> None:
+    def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts
-        self._check_every = check_every
         self._open: dict[WebSocket, str] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -40,7 +39,7 @@ class OpenSockets:
 
     async def _watch(self) -> None:
         while self._open:
-            await asyncio.sleep(self._check_every)
+            await asyncio.sleep(CHECK_EVERY)
             if not self._open:
                 break  # the server may have stopped meanwhile, and its store with it
             try:
@@ -57,7 +56,7 @@ class OpenSockets:
 
 async def _close(websocket: WebSocket) -> None:
     try:
-        async with asyncio.timeout(_CLOSE_SECONDS):  # a client that reads nothing must not hold up the others
+        async with asyncio.timeout(CLOSE_SECONDS):  # a client that reads nothing must not hold up the others
             await websocket.close(TOKEN_ENDED, "The token of this socket is no longer valid.")
     except TimeoutError:
         abort(websocket.scope["state"])

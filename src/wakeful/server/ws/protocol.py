@@ -6,7 +6,6 @@ write per client.
 
 from typing import Any
 
-from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
@@ -15,7 +14,7 @@ from wakeful.server.limits.connections import count_taken, count_untaken, forget
 MAX_FRAME = 72 * 1024 * 1024  # of a message with its images
 MAX_OTHER_FRAME = 64 * 1024  # from clients that may not send messages
 UNREAD = 1013
-_CLOSE_SECONDS = 10.0  # for a client that read nothing to read the rest and the close frame
+CLOSE_SECONDS = 10.0  # for a client that read nothing to read the rest and the close frame
 
 
 class Wire(WebSocketsSansIOProtocol):
@@ -67,10 +66,10 @@ class Wire(WebSocketsSansIOProtocol):
         if self.read_paused:
             self.read_paused = False
             self.transport.resume_reading()
-        self.close_timer = self.loop.call_later(_CLOSE_SECONDS, self.transport.abort)
+        self.close_timer = self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
 
-    async def send(self, message: ASGISendEvent) -> None:
-        if message["type"] == "websocket.limit":  # pyright: ignore[reportUnnecessaryComparison]  (our own type)
+    async def send(self, message: Any) -> None:
+        if message["type"] == "websocket.limit":
             self.conn.max_message_size = message["bytes"]
             return
         wire = message.get("wire")

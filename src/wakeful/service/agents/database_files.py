@@ -69,25 +69,25 @@ class AgentFiles:
         folder: Path,
     ) -> None:
         self._store = store
-        self._clock = clock
-        self._engine = engine
-        self._vault = vault
-        self._quota = quota
+        self.clock = clock
+        self.engine = engine
+        self.vault = vault
+        self.default_quota = quota  # bytes; of agents without their own
         self._directories = directories
         self._folder = folder  # contains the agents' folders
-        self._heads = ChangelogHeads(store)
+        self.heads = ChangelogHeads(store)
         self._locks: dict[str, asyncio.Lock] = {}
         self._in_flight: Counter[str] = Counter()
-        self._upgraded: set[str] = set()  # agents whose files are checked and up to date
+        self.upgraded: set[str] = set()  # agents whose files are checked and up to date
         self._without: set[str] = set()  # agents that never had a database
 
     async def state(self, agent: Agent) -> State:
         """Return whether an agent has a database, and whether it can be opened."""
         await self._directories.check(agent.id)
-        if not self._vault.has_database(agent.id):
+        if not self.vault.has_database(agent.id):
             return "open" if await self._is_lost(agent.id) else "none"  # opening a lost one raises
         try:
-            self._vault.open(agent.id)
+            self.vault.open(agent.id)
         except DatabaseLocked:
             return "locked"
         return "open"
@@ -99,7 +99,7 @@ class AgentFiles:
     async def run(self, by: By, op: str, /, **args: Any) -> Any:
         """Run an operation with the arguments of its function, and return its result. Writes are announced."""
         if op == "verify":
-            args["known"] = await self._heads.of(by.agent.id)
+            args["known"] = await self.heads.of(by.agent.id)
         if OPERATIONS[op].kind == "read":
             return (await self._ask(by, op, args)).result
         table = OPERATIONS[op].table_in(args)
@@ -108,7 +108,7 @@ class AgentFiles:
             if answered.is_crossing:
                 await self._warn(by.agent, answered)
         if answered.last_change and answered.last_hash:
-            self._heads.note(by.agent.id, (answered.last_change, answered.last_hash))
+            self.heads.note(by.agent.id, (answered.last_change, answered.last_hash))
         self._announce(by.agent, table, last_change=answered.last_change)
         return answered.result
 
@@ -120,13 +120,13 @@ class AgentFiles:
         """Encrypt an agent's file, and its snapshots, with a new key."""
         agent = by.agent
         await self._directories.check(agent.id)
-        if not self._vault.has_database(agent.id):
+        if not self.vault.has_database(agent.id):
             return
         async with self._writing(by, None), self._folder_locked(agent.id):
             await self._finish_rotation(agent)  # an interrupted one: its new key does not open the file yet
-            old = await self._fitting_key(agent, self._vault.database_of(agent.id))
+            old = await self._fitting_key(agent, self.vault.database_of(agent.id))
             # Both keys are kept until every file has the new one: a crash in between leaves nothing locked.
-            self._vault.save(agent.id, AgentKeys(current=token_bytes(32), previous=old))
+            self.vault.save(agent.id, AgentKeys(current=token_bytes(32), previous=old))
             await self._finish_rotation(agent)
         self._announce(agent, None)
 
@@ -134,12 +134,12 @@ class AgentFiles:
         """Return the path and key of an agent's file, after recording that it was shown."""
         agent = by.agent
         await self._directories.check(agent.id)
-        if not self._vault.has_database(agent.id):
+        if not self.vault.has_database(agent.id):
             raise DataNotFound(f"Agent {agent.name!r} has no database yet. Its first table creates it, with its key.")
         await self.run(by, "note_key_shown")  # also finishes an interrupted rotation
-        await self._notice(notices.database_key_shown(agent, self._clock.now()))
+        await self._notice(notices.database_key_shown(agent, self.clock.now()))
         log.warning("database key shown", extra={"agent_id": agent.id, "user_id": agent.user_id})
-        return self._vault.database_of(agent.id), self._vault.open(agent.id).current
+        return self.vault.database_of(agent.id), self.vault.open(agent.id).current
 
     async def erase(self, agent: Agent) -> None:
         """Destroy an agent's database, its key first."""
@@ -148,48 +148,48 @@ class AgentFiles:
 
     async def erase_deleted(self, agent: Agent) -> None:
         """Destroy the database of a deleted agent, unless it is in another data directory, whose nodes do it."""
-        async with self._lock(agent.id):
-            had_one = self._vault.has_database(agent.id)
-            await self._engine.close_file(self._vault.database_of(agent.id))
-            self._vault.erase(agent.id)
-            self._upgraded.discard(agent.id)
-            await self._heads.forget(agent.id)
+        async with self.lock(agent.id):
+            had_one = self.vault.has_database(agent.id)
+            await self.engine.close_file(self.vault.database_of(agent.id))
+            self.vault.erase(agent.id)
+            self.upgraded.discard(agent.id)
+            await self.heads.forget(agent.id)
         if had_one:
             self._announce(agent, None)
 
     async def finish_erasing(self) -> None:
         """Erase databases of deleted agents that a crash has left."""
         for agent_id in await self._store.read(lambda tx: tx.agents.ended()):
-            if self._vault.has_anything(agent_id):
+            if self.vault.has_anything(agent_id):
                 log.info("database of a deleted agent erased", extra={"agent_id": agent_id})
-                self._vault.erase(agent_id)
-                await self._heads.forget(agent_id)
+                self.vault.erase(agent_id)
+                await self.heads.forget(agent_id)
 
     def problems(self) -> list[str]:
         """Return problems that affect every database."""
-        return [] if self._engine.problem is None else [f"no database worker can be started: {self._engine.problem}"]
+        return [] if self.engine.problem is None else [f"no database worker can be started: {self.engine.problem}"]
 
     async def aclose(self) -> None:
-        await self._heads.aclose()
+        await self.heads.aclose()
         try:
             async with asyncio.timeout(_JOURNALS_SECONDS):
                 await self._empty_journals()
         except TimeoutError:
             log.warning("journals of some agents' databases not emptied in time")
-        await self._engine.aclose()
+        await self.engine.aclose()
 
     async def _empty_journals(self) -> None:
         """Open the files that a crash has left with a journal; closing them moves the journal into the file."""
         for agent_id in await asyncio.to_thread(with_journal, self._folder):
-            path = self._vault.database_of(agent_id)
-            if self._engine.has_open(path):
+            path = self.vault.database_of(agent_id)
+            if self.engine.has_open(path):
                 continue
             try:
-                keys = self._vault.open(agent_id)
+                keys = self.vault.open(agent_id)
                 if keys.previous is None:  # else it is unknown which one fits
-                    at, key = self._clock.now().isoformat(), keys.current.hex()
+                    at, key = self.clock.now().isoformat(), keys.current.hex()
                     check = Request(op="check", path=path, key=key, seconds=SECONDS, quota=0, at=at)
-                    await self._engine.ask(check, agent_id)
+                    await self.engine.ask(check, agent_id)
             except WakefulError as error:  # the next use of the file reports it
                 log.warning("journal not emptied", extra={"agent_id": agent_id, "problem": error.message})
 
@@ -200,7 +200,7 @@ class AgentFiles:
         self._in_flight[agent_id] += 1
         self._announce(by.agent, table)
         try:
-            async with self._lock(agent_id):
+            async with self.lock(agent_id):
                 yield
             is_written = True
         finally:
@@ -212,24 +212,25 @@ class AgentFiles:
     async def _key_locked(self, agent_id: str, *, is_writing: bool) -> AsyncGenerator[None]:
         """Keep other tasks and processes from changing a key while we find out which one fits."""
         async with (
-            contextlib.nullcontext() if is_writing else self._lock(agent_id),  # a write holds it already
+            contextlib.nullcontext() if is_writing else self.lock(agent_id),  # a write holds it already
             self._folder_locked(agent_id),
         ):
             yield
 
     @asynccontextmanager
     async def _folder_locked(self, agent_id: str) -> AsyncGenerator[None]:
-        if not self._vault.has_folder(agent_id):
+        if not self.vault.has_folder(agent_id):
             yield
             return
-        while (handle := self._vault.lock(agent_id)) is None:  # noqa: ASYNC110  (another process sends no event)
+        while (handle := self.vault.lock(agent_id)) is None:  # noqa: ASYNC110  (another process sends no event)
             await asyncio.sleep(_LOCK_AGAIN)
         try:
             yield
         finally:
             os.close(handle)
 
-    def _lock(self, agent_id: str) -> asyncio.Lock:
+    def lock(self, agent_id: str) -> asyncio.Lock:
+        """Return the lock that every write to a file of this agent holds."""
         return self._locks.setdefault(agent_id, asyncio.Lock())
 
     def _announce(self, agent: Agent, table: str | None, last_change: int | None = None) -> None:
@@ -239,9 +240,9 @@ class AgentFiles:
     async def _ask(self, by: By, op: str, args: Values, *, is_writing: bool = False) -> WorkerAnswer:
         arguments.check(args)
         agent_id = by.agent.id
-        path = self._vault.database_of(agent_id)
+        path = self.vault.database_of(agent_id)
         await self._directories.check(agent_id)
-        if not self._vault.has_database(agent_id):
+        if not self.vault.has_database(agent_id):
             if await self._is_lost(agent_id):
                 async with self._key_locked(agent_id, is_writing=is_writing):
                     raise await self._put_aside(by.agent)
@@ -250,19 +251,19 @@ class AgentFiles:
                 # and may be all that is left.
                 return await self._run(by, op, path if op == "snapshots" else "", _NO_KEY, args)
             await self._directories.bind(agent_id)
-            key = self._vault.make(agent_id).current
-            self._upgraded.add(agent_id)  # a new file needs no upgrade
+            key = self.vault.make(agent_id).current
+            self.upgraded.add(agent_id)  # a new file needs no upgrade
             self._without.discard(agent_id)
         else:
-            keys = self._vault.open(agent_id)
+            keys = self.vault.open(agent_id)
             if keys.previous is not None:
                 async with self._key_locked(agent_id, is_writing=is_writing):
                     await self._finish_rotation(by.agent)
-                keys = self._vault.open(agent_id)
+                keys = self.vault.open(agent_id)
             key = keys.current
         try:
-            if agent_id not in self._upgraded:
-                async with contextlib.nullcontext() if is_writing else self._lock(agent_id):
+            if agent_id not in self.upgraded:
+                async with contextlib.nullcontext() if is_writing else self.lock(agent_id):
                     await self._upgrade(by.agent, path, key)
             return await self._run(by, op, path, key, args)
         except DatabaseUnreadable:
@@ -277,14 +278,15 @@ class AgentFiles:
             path=path,
             key=key.hex(),
             seconds=LONG_SECONDS if OPERATIONS[op].is_long else SECONDS,
-            quota=self._quota if by.agent.database_mb is None else by.agent.database_mb * 1024 * 1024,
-            at=self._clock.now().isoformat(),
+            quota=self.default_quota if by.agent.database_mb is None else by.agent.database_mb * 1024 * 1024,
+            at=self.clock.now().isoformat(),
+            zone=by.agent.zone,
             actor=by.actor,
             run_id=by.run_id,
             door=by.door if by.actor == "user" else "tool",
             args=args,
         )
-        return await self._engine.ask(request, by.agent.id)
+        return await self.engine.ask(request, by.agent.id)
 
     async def _run_internal(self, agent: Agent, op: str, path: str, key: bytes, **args: Any) -> Any:
         return (await self._run(By(agent=agent, actor="system"), op, path, key, args)).result
@@ -294,58 +296,58 @@ class AgentFiles:
 
         Its owner gets notices of missing changes and renamed columns.
         """
-        if agent.id in self._upgraded:  # by a task that held the lock before
+        if agent.id in self.upgraded:  # by a task that held the lock before
             return
         if await self._is_lost(agent.id):
             raise DatabaseUnreadable(f"The file {path!r} has no content.")
         done = await self._run_internal(agent, "upgrade", path, key)
         if done["renamed"]:
             log.info("columns of a database renamed", extra={"agent_id": agent.id, "tables": len(done["renamed"])})
-            now = self._clock.now()
+            now = self.clock.now()
             await self._notice(notices.columns_renamed(agent, done["renamed"], done["views"], done["snapshot"], now))
         await self._report_missing(agent, path, key)
-        self._upgraded.add(agent.id)
+        self.upgraded.add(agent.id)
 
     async def _report_missing(self, agent: Agent, path: str, key: bytes) -> None:
         """Add a notice if a file lacks changes that were written to it, as after a truncated journal."""
-        known = await self._heads.of(agent.id)
+        known = await self.heads.of(agent.id)
         if known is None:
             return
         found = await self._run_internal(agent, "reaches", path, key, known=known)
         if not found["reaches"]:
             fields = {"agent_id": agent.id, "written": known[0], "found": found["last"]}
             log.error("changes of a database are missing", extra=fields)
-            notice = notices.database_behind(agent, known, found["last"], found["at"], self._clock.now())
+            notice = notices.database_behind(agent, known, found["last"], found["at"], self.clock.now())
             await self._notice(notice)
 
     async def _is_lost(self, agent_id: str) -> bool:
         """Return whether a file that had content is missing or empty."""
-        if agent_id in self._without or not self._vault.is_empty(agent_id):
+        if agent_id in self._without or not self.vault.is_empty(agent_id):
             return False
-        if self._vault.has_cut_file(agent_id) or await self._heads.of(agent_id) is not None:
+        if self.vault.has_cut_file(agent_id) or await self.heads.of(agent_id) is not None:
             return True
         self._without.add(agent_id)
         return False
 
     async def _finish_rotation(self, agent: Agent) -> None:
         """Finish a rotation, also an interrupted one: encrypt the file and its snapshots with the new key."""
-        keys = self._vault.open(agent.id)
+        keys = self.vault.open(agent.id)
         if keys.previous is None:
             return
-        path = self._vault.database_of(agent.id)
-        await self._engine.close_file(path)
+        path = self.vault.database_of(agent.id)
+        await self.engine.close_file(path)
         try:
             await self._run_internal(agent, "rekey", path, keys.previous, new_key=keys.current.hex())
         except DatabaseUnreadable:
             raise await self._put_aside(agent) from None
-        self._vault.save(agent.id, AgentKeys(current=keys.current))
+        self.vault.save(agent.id, AgentKeys(current=keys.current))
 
     async def _fitting_key(self, agent: Agent, path: str) -> bytes:
         """Return the key of a file after checking that it opens it.
 
         A file that it does not open is damaged, and is put aside, so that the agent can create a new one.
         """
-        key = self._vault.open(agent.id).current
+        key = self.vault.open(agent.id).current
         if await self._is_lost(agent.id):  # checked first: opening a missing file would create it
             raise await self._put_aside(agent)
         try:
@@ -355,22 +357,22 @@ class AgentFiles:
         return key
 
     async def _put_aside(self, agent: Agent) -> DatabaseUnreadable:
-        now = self._clock.now()
-        self._upgraded.discard(agent.id)
+        now = self.clock.now()
+        self.upgraded.discard(agent.id)
         what = (
             "is missing"
-            if not self._vault.has_database(agent.id)
+            if not self.vault.has_database(agent.id)
             else "is empty (0 bytes)"
-            if self._vault.is_empty(agent.id)
+            if self.vault.is_empty(agent.id)
             else "is damaged"
         )
-        await self._engine.close_file(self._vault.database_of(agent.id))
-        aside = self._vault.set_aside(agent.id, now.isoformat())
+        await self.engine.close_file(self.vault.database_of(agent.id))
+        aside = self.vault.set_aside(agent.id, now.isoformat())
         log.error("database unreadable, set aside", extra={"agent_id": agent.id, "problem": what, "path": str(aside)})
         # Only the log names the data directory.
         place = None if aside is None else str(aside.relative_to(self._folder.parent))
         await self._notice(notices.database_unreadable(agent, what, place, now))
-        await self._heads.forget(agent.id)  # last: after a crash in between there are two notices rather than none
+        await self.heads.forget(agent.id)  # last: after a crash in between there are two notices rather than none
         left = "No file is left" if place is None else f"Its files were put aside at {place!r} in the data directory"
         return DatabaseUnreadable(
             f"The database of agent {agent.name!r} {what}. {left}; nothing was deleted. The next write creates one."
@@ -379,7 +381,7 @@ class AgentFiles:
     async def _warn(self, agent: Agent, answered: WorkerAnswer) -> None:
         assert answered.used is not None
         assert answered.quota is not None
-        await self._notice(notices.storage_low(agent, answered.used, answered.quota, self._clock.now()))
+        await self._notice(notices.storage_low(agent, answered.used, answered.quota, self.clock.now()))
 
     async def _notice(self, notice: Notice) -> None:
         await self._store.write(lambda tx: tx.notices.add(notice))

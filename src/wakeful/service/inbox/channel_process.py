@@ -36,7 +36,7 @@ class ChannelProcess:
     """Starts a child process for each request, and kills it after the time limit."""
 
     def __init__(self, *, private_hosts: Collection[str], seconds: float) -> None:
-        self._private_hosts = sorted(private_hosts)
+        self.private_hosts = sorted(private_hosts)
         self.seconds = seconds
         self._free = asyncio.Semaphore(_MAX_PROCESSES)
 
@@ -48,7 +48,7 @@ class ChannelProcess:
 
     async def send(self, addresses: Mapping[str, str], title: str, body: str) -> dict[str, str | None]:
         """Send to addresses, and return the error of each that finished in time; None: it was sent."""
-        request = {"send": addresses, "title": title, "body": body, "private_hosts": self._private_hosts}
+        request = {"send": addresses, "title": title, "body": body, "private_hosts": self.private_hosts}
         return {answer["id"]: answer["error"] for answer in await self._request(request)}
 
     async def _request(self, request: Mapping[str, Any]) -> list[Mapping[str, Any]]:

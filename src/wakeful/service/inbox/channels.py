@@ -15,7 +15,9 @@ from wakeful.domain.addresses import is_public
 from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.inbox import channels as rules
 from wakeful.domain.inbox.channels import Delivery
+from wakeful.domain.inbox.times import write_times
 from wakeful.domain.types import Channel, Notice
+from wakeful.domain.zones import write_time
 from wakeful.service.inbox.channel_process import ChannelProcess
 from wakeful.service.retrying import insist
 from wakeful.store.store import Store, Tx
@@ -40,13 +42,13 @@ class Channels:
     def __init__(self, store: Store, clock: Clock, process: ChannelProcess, private_hosts: Collection[str]) -> None:
         self._store = store
         self._clock = clock
-        self._process = process
+        self.process = process
         self._private_hosts = frozenset(private_hosts)
 
     @property
     def patience(self) -> timedelta:
         """Return how long a delivery may take."""
-        return timedelta(seconds=self._process.seconds)
+        return timedelta(seconds=self.process.seconds)
 
     async def of_user(self, user_id: str) -> list[Channel]:
         return await self._store.read(lambda tx: tx.channels.of_user(user_id))
@@ -112,6 +114,8 @@ class Channels:
     async def deliver(self, notice: Notice) -> Deliveries:
         """Send a notice over every channel of its user that is on. It stays in the inbox in any case."""
         is_muted = False
+        user = await self._store.read(lambda tx: tx.agents.user(notice.user_id))
+        body = write_times(notice, user and user.timezone).body
 
         async def choose(tx: Tx) -> list[Channel]:
             nonlocal is_muted
@@ -119,8 +123,7 @@ class Channels:
             is_muted = wake is not None and wake.muted
             return [] if is_muted else await tx.channels.to_tell(notice.user_id)
 
-        body = notice.body if notice.told_at is None else f"{notice.body}\n\n{_AGAIN}"
-        deliveries = await self._send(choose, notice.title, body)
+        deliveries = await self._send(choose, notice.title, body if notice.told_at is None else f"{body}\n\n{_AGAIN}")
         return Deliveries(deliveries=tuple(deliveries), is_muted=is_muted)
 
     async def mark_delivered(self, notice_id: str) -> datetime:
@@ -134,31 +137,39 @@ class Channels:
     ) -> list[Delivery]:
         now = self._clock.now()
 
+        zone: str | None = None
+
         async def take(tx: Tx) -> list[tuple[Channel, bool]]:
+            nonlocal zone
             taken: list[tuple[Channel, bool]] = []
             for channel in await choose(tx):
                 counted = rules.count(channel, now)
                 if counted is not None:
                     await tx.channels.save(counted)
+                else:
+                    user = await tx.agents.user(channel.user_id)
+                    zone = user and user.timezone
                 taken.append((counted or channel, counted is not None))
             return taken
 
         taken = await self._store.write(take, is_synced=False)
         addresses = {channel.id: channel.url for channel, may_send in taken if may_send}
         # Outside of the transaction, because a slow service must not block other writes.
-        errors = await self._process.send(addresses, title, body) if addresses else {}
-        deliveries = {channel.id: self._to_delivery(channel, may_send, errors) for channel, may_send in taken}
+        errors = await self.process.send(addresses, title, body) if addresses else {}
+        deliveries = {channel.id: self._to_delivery(channel, may_send, errors, zone) for channel, may_send in taken}
         if deliveries:
             await self._note([channel for channel, _ in taken], deliveries)
         return list(deliveries.values())
 
-    def _to_delivery(self, channel: Channel, may_send: bool, errors: Mapping[str, str | None]) -> Delivery:
+    def _to_delivery(
+        self, channel: Channel, may_send: bool, errors: Mapping[str, str | None], zone: str | None
+    ) -> Delivery:
         if not may_send:
-            until = rules.free_at(channel)
-            reason = f"at most {rules.PER_HOUR} messages an hour; free again at {until:%Y-%m-%d %H:%M:%S} UTC"
+            until = write_time(rules.free_at(channel), zone)
+            reason = f"at most {rules.PER_HOUR} messages an hour; free again at {until}"
             return Delivery(channel=channel.name, outcome="rate_limited", reason=reason)
         if channel.id not in errors:
-            reason = f"no answer within {self._process.seconds:g} s; it may or may not have arrived"
+            reason = f"no answer within {self.process.seconds:g} s; it may or may not have arrived"
             return Delivery(channel=channel.name, outcome="timed_out", reason=reason)
         error = errors[channel.id]
         return Delivery(channel=channel.name, outcome="sent" if error is None else "failed", reason=error)
@@ -183,7 +194,7 @@ class Channels:
 
     async def _inspect(self, url: str) -> str:
         """Return the part of an address that may be shown, or refuse the address."""
-        found = await self._process.inspect(url)
+        found = await self.process.inspect(url)
         if found.problem is not None:
             raise rules.BadAddress(found.schema, found.problem)
         for host in found.goes_to:

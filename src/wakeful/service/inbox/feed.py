@@ -14,6 +14,7 @@ from wakeful.clock import Clock
 from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.events import AgentUpdate, DbUpdate, Notification, SessionUpdate, UserFrame
 from wakeful.domain.frames import run_update, wake_update
+from wakeful.domain.inbox.times import write_times
 from wakeful.domain.news import (
     AgentChanged,
     DatabaseChanged,
@@ -163,11 +164,14 @@ async def _of_notice(tx: Tx, notice_id: str) -> _ToUser | None:
     notice = await tx.notices.find(notice_id)
     if notice is None:
         return None
+    user = await tx.agents.user(notice.user_id)
+    text = write_times(notice, user and user.timezone)
     return notice.user_id, Notification(
         notification_id=notice.id,
         code=notice.code,
         title=notice.title,
-        body=notice.body,
+        body=text.body,
+        times=text.times,
         agent_id=notice.agent_id,
         session_id=notice.session_id,
         run_id=notice.run_id,

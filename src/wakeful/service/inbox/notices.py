@@ -3,8 +3,8 @@
 from wakeful.clock import Clock
 from wakeful.domain.agents.confinement import Confinement
 from wakeful.domain.errors import NotFound
-from wakeful.domain.inbox.notices import shell_refused
-from wakeful.domain.types import Agent, Notice
+from wakeful.domain.inbox.notices import prompt_cut, shell_refused
+from wakeful.domain.types import Agent, Notice, Run
 from wakeful.store.store import Store
 
 
@@ -30,6 +30,11 @@ class NoticeService:
     async def add_shell_refused(self, agent: Agent, confinement: Confinement) -> None:
         """Add a notice, once a day, that an agent's commands are refused and what to do about it."""
         notice = shell_refused(agent, confinement, self._clock.now())
+        await self._store.write(lambda tx: tx.notices.add(notice))
+
+    async def add_prompt_cut(self, run: Run, model: str, least: int, counted: int) -> None:
+        """Add a notice, once a day for each agent and model, that a provider drops a part of what it is sent."""
+        notice = prompt_cut(run, model, least, counted, self._clock.now())
         await self._store.write(lambda tx: tx.notices.add(notice))
 
     async def mark_read(self, user_id: str, notice_id: str | None = None) -> int:

@@ -50,7 +50,7 @@ class Notify:
                 return Notified(notice=same, is_new=same.id == notice.id)
             # Two nodes that count at once may let one more through, which does no harm.
             if len(lately) >= notices.PER_HOUR:
-                raise notices.TooManyNotices(lately[-notices.PER_HOUR].created_at + _HOUR)
+                raise notices.TooManyNotices(lately[-notices.PER_HOUR].created_at + _HOUR, agent.zone)
             return Notified(notice=notice, is_new=await tx.notices.add(notice))
 
         notified = await self._store.write(work, is_repeatable=True)

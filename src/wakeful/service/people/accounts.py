@@ -175,6 +175,7 @@ class Accounts:
         name: str,
         scope: Scope,
         expires_at: datetime | None = None,
+        lasts: timedelta | None = None,
         user_id: str | None = None,
     ) -> NewToken:
         """Create a token for the caller or, if an owner asks, for another user; never with a larger scope."""
@@ -183,7 +184,7 @@ class Accounts:
         rules.check_grant(caller, scope)
         now = self._clock.now()
         rules.check_fresh(caller, now)
-        made = _new_token(user_id, name, "api", scope, now, rules.read_expiry(expires_at, now))
+        made = _new_token(user_id, name, "api", scope, now, rules.read_expiry(expires_at, now, lasts))
 
         async def work(tx: Tx) -> None:
             await tx.accounts.user(user_id)
@@ -233,6 +234,13 @@ class Accounts:
         made = await self._store.write(work)
         self._remembered.clear()
         return made
+
+    async def log_in_with_token(self, token: str, browser: str, *, instead_of: str | None = None) -> NewLogin | None:
+        """Exchange a token that may create login links for the two secrets of a browser; None if it is not known."""
+        caller = await self.identify(token)
+        if caller is None:
+            return None
+        return await self.log_in(await self.make_login_code(caller), browser, instead_of=instead_of)
 
     async def log_out(self, caller: Identity) -> None:
         """Revoke the token of a browser; an API token stays valid."""

@@ -38,7 +38,7 @@ async def settle_owner(store: Store, clock: Clock, settings: Settings) -> Identi
     if settings.token is not None:
         return await _settle(store, clock, settings.token.get_secret_value(), is_only=True)
     path = settings.config_dir / TOKEN_FILE
-    secret = load_token(settings.config_dir) or _keep(path, make_secret())
+    secret = load_token(settings.config_dir) or keep_token(path, make_secret())
     try:
         return await _settle(store, clock, secret, is_only=not store.is_shared)
     except _Revoked:
@@ -95,7 +95,7 @@ async def _refuse_taken(tx: Tx, digest: str) -> None:
         raise TokenTaken(f"is also the one named {found.name!r}")
 
 
-def _keep(path: Path, secret: str) -> str:
+def keep_token(path: Path, secret: str) -> str:
     """Save the token if there is none; of two processes that start at once, the second uses the first one's."""
     with _draft(path, secret) as draft:
         try:

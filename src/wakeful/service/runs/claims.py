@@ -14,7 +14,7 @@ from wakeful.domain.events import RunFrame, StepSaved
 from wakeful.domain.runs.runs import LeaseLost, Outcome
 from wakeful.domain.types import ClaimedRun, Decision, Message, Run
 from wakeful.service.agents.directories import Directories
-from wakeful.service.runs.run_endings import note_failure, note_loop_end
+from wakeful.service.runs.run_endings import note_failure, note_loop_end, note_unkept_promise
 from wakeful.service.sessions.presence import hold_wakes
 from wakeful.store.drivers.batching import Together
 from wakeful.store.drivers.database import SideConnection as HeartbeatConnection
@@ -55,7 +55,7 @@ class Claims:
         self._store = store
         self._clock = clock
         self._rules = rules
-        self._owner = owner
+        self.owner = owner
         self._lease = lease
         self._directories = directories
         self._finish_together = Together(self._finish_all)
@@ -89,7 +89,7 @@ class Claims:
 
         async def work(tx: Tx) -> list[Claimed]:
             return await tx.runs.claim(
-                self._owner,
+                self.owner,
                 now,
                 self._lease,
                 directory_id,
@@ -154,7 +154,7 @@ class Claims:
         """Release every run that is ours in the store besides these (run id, fence), not counted as an attempt."""
 
         async def work(tx: Tx) -> int:
-            ours = await tx.runs.held_by(self._owner)
+            ours = await tx.runs.held_by(self.owner)
             return await tx.runs.release([run for run in ours if (run.id, run.fence) not in claims])
 
         return await self._store.write(work)
@@ -174,7 +174,7 @@ class Claims:
 
     async def stops(self) -> list[str]:
         """Return the ids of our runs with a stop request."""
-        return await self._store.read(lambda tx: tx.runs.stops_of(self._owner), is_single=True)
+        return await self._store.read(lambda tx: tx.runs.stops_of(self.owner), is_single=True)
 
     async def open_heartbeat(self) -> HeartbeatConnection:
         """Open the connection that renews the leases; it belongs to the thread that calls this."""
@@ -185,7 +185,7 @@ class Claims:
         """Renew all our leases and return the runs that are still ours, each with its fence."""
         until, asked = self._clock.now() + self._lease, self._clock.monotonic()
         with self._failures_noted():
-            rows = await connection.fetch("renew_leases", {"owner": self._owner, "lease_until": to_micros(until)})
+            rows = await connection.fetch("renew_leases", {"owner": self.owner, "lease_until": to_micros(until)})
         if self._is_failing and asked - self._renewed_at > self._lease.total_seconds() * 2 / 3:
             self._behind_until = asked + self._lease.total_seconds() / 3
         self._is_failing, self._renewed_at = False, asked
@@ -246,8 +246,10 @@ class Claims:
         if outcome.status == "failed":
             await note_failure(tx, run, outcome.reason, outcome.error, now, self._rules)
             _say_end(tx, ending, now)  # after its wake has failed: clients load the session again on this frame
-        else:
-            await note_loop_end(tx, run, now)
+            return
+        if outcome.note == "unkept_promise":
+            await note_unkept_promise(tx, run, now)
+        await note_loop_end(tx, run, now)
 
 
 def _say_end(tx: Tx, ending: _Ending, now: datetime) -> None:

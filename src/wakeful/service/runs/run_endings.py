@@ -1,5 +1,6 @@
 """Effects of the end of a run on its wake, and of the end of an agent or a user on theirs."""
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Literal
@@ -62,7 +63,7 @@ async def end_wake(
 
 
 async def note_loop_end(tx: Tx, run: Run, now: datetime) -> None:
-    """Add one notice when an agent that booked its own next runs has booked no further one.
+    """Add one notice when an agent that booked its own next runs has no further one, not even a person's.
 
     Call it after the run's row and its wake were saved. It reads nothing for runs that the agent did not book.
     """
@@ -80,12 +81,17 @@ async def note_loop_end(tx: Tx, run: Run, now: datetime) -> None:
         await tx.notices.record([said])
 
 
+async def note_unkept_promise(tx: Tx, run: Run, now: datetime) -> None:
+    """Add a notice about a run that promised later work and booked nothing."""
+    with suppress(NoSuchAgent):
+        agent = await tx.agents.get(run.agent_id, run.user_id)
+        await tx.notices.add(notices.unkept_promise(run, agent, now))
+
+
 async def _goes_on(tx: Tx, run: Run, now: datetime) -> bool:
-    """Return whether another run that the agent booked is pending, or is running and may still book one."""
+    """Return whether a next run is pending, or another one that the agent booked is running and may still book one."""
     waiting = await tx.wakes.in_slot(next_run.slot_of(run.agent_id))
-    if waiting is not None and next_run.is_own(waiting):
-        return True
-    return await tx.runs.is_another_under_way(run, now)
+    return waiting is not None or await tx.runs.is_another_under_way(run, now)
 
 
 async def note_failure(tx: Tx, run: Run, reason: str | None, error: str | None, now: datetime, rules: Rules) -> None:

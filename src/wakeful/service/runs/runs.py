@@ -13,6 +13,7 @@ from wakeful.domain import ids
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import StoreBusy, Unavailable
 from wakeful.domain.runs.runs import NotFromAWake, NothingToContinue, SessionBusy
+from wakeful.domain.runs.texts import RunTexts, texts_of
 from wakeful.domain.types import Message, Run, RunUsage, Upload
 from wakeful.domain.wakes import edits
 from wakeful.service.agents.directories import Directories
@@ -180,6 +181,19 @@ class RunService:
             return again
 
         return await self._store.write(work)
+
+    async def subjects(self, run_ids: Sequence[str]) -> dict[str, str]:
+        """Return what each of these runs is about, in a few words."""
+        return await self._store.read(lambda tx: tx.runs.subjects(run_ids))
+
+    async def texts(self, run: Run) -> RunTexts:
+        """Return the text that a run was given, and its answer."""
+
+        async def work(tx: Tx) -> RunTexts:
+            wake = None if run.wake_id is None else await tx.wakes.find(run.wake_id)
+            return texts_of(await tx.sessions.steps_of(run.id), wake)
+
+        return await self._store.read(work)
 
     async def usage(self, run_ids: Sequence[str]) -> dict[str, RunUsage]:
         """Return the usage of each of these runs that has called a model."""

@@ -10,7 +10,7 @@ from wakeful.domain.agents import profiles
 from wakeful.domain.agents.agents import shown_toolsets
 from wakeful.domain.agents.skills import Skill
 from wakeful.domain.bounds import bounds
-from wakeful.domain.doors import session_config
+from wakeful.domain.doors import next_run, session_config
 from wakeful.domain.types import Agent, ClaimedRun, Message, Run, RunUsage, Session, User, Wake
 from wakeful.service.agents.database_prompt import ShownView
 from wakeful.service.sessions.sessions import all_messages
@@ -110,6 +110,18 @@ class Briefings:
 
         async def work(tx: Tx) -> Spent:
             return await _spent_today(tx, await tx.agents.get(run.agent_id, run.user_id), run, now)
+
+        return await self._store.read(work)
+
+    async def is_awaited(self, run: Run, agent_id: str) -> bool:
+        """Return whether a wake of the agent is pending that was booked in the session of a run, or its next run."""
+
+        async def work(tx: Tx) -> bool:
+            if run.session_id is None:
+                return False
+            booked = await tx.wakes.of_session(run.session_id, is_live=True)
+            coming = await tx.wakes.in_slot(next_run.slot_of(agent_id))
+            return coming is not None or any(wake.agent_id == agent_id for wake in booked)
 
         return await self._store.read(work)
 

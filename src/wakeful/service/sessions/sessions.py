@@ -6,8 +6,9 @@ from datetime import datetime
 
 from wakeful.clock import Clock
 from wakeful.domain import ids
+from wakeful.domain.bounds.pauses import is_held
 from wakeful.domain.errors import Invalid, LimitReached
-from wakeful.domain.types import Message, Session, Upload, Wake
+from wakeful.domain.types import Message, Pause, Session, Upload, Wake
 from wakeful.domain.wakes import edits
 from wakeful.service.sessions.access import read_own
 from wakeful.service.sessions.uploads import Uploads
@@ -44,6 +45,7 @@ class SessionView:
     recall: Wake | None
     is_running: bool
     is_failed: bool  # its last run failed
+    is_paused: bool = False  # a pause holds its recall
 
 
 class SessionService:
@@ -74,8 +76,11 @@ class SessionService:
         return await self._store.read(lambda tx: tx.sessions.get(session_id, user_id))
 
     async def view(self, session_id: str, user_id: str) -> SessionView:
+        now = self._clock.now()
+
         async def work(tx: Tx) -> SessionView:
-            return await _view(tx, await tx.sessions.get(session_id, user_id))
+            paused = await tx.agents.all_pauses_of(user_id, now)
+            return await _view(tx, await tx.sessions.get(session_id, user_id), paused)
 
         return await self._store.read(work)
 
@@ -86,14 +91,19 @@ class SessionService:
         agent_id: str | None = None,
         named: str | None = None,
         with_recall: bool = False,
+        is_unattended: bool | None = None,
         before: tuple[datetime, str] | None = None,
         most: int = 50,
     ) -> list[SessionView]:
         """Return a page of a user's sessions, the latest first."""
+        now = self._clock.now()
 
         async def work(tx: Tx) -> list[SessionView]:
-            found = await tx.sessions.of_user(user_id, agent_id, before, most, named=named, with_recall=with_recall)
-            return [await _view(tx, session) for session in found]
+            found = await tx.sessions.of_user(
+                user_id, agent_id, before, most, named=named, with_recall=with_recall, is_unattended=is_unattended
+            )
+            paused = await tx.agents.all_pauses_of(user_id, now)
+            return [await _view(tx, session, paused) for session in found]
 
         return await self._store.read(work)
 
@@ -144,11 +154,17 @@ class SessionService:
         return await read_own(self._store, session_id, user_id, lambda tx: tx.sessions.uploads(session_id))
 
 
-async def _view(tx: Tx, session: Session) -> SessionView:
+async def _view(tx: Tx, session: Session, paused: Sequence[Pause]) -> SessionView:
     recall = await tx.wakes.in_slot(f"session:{session.id}")
     run = await tx.runs.unfinished_in(session.id)
     is_failed = run is None and await tx.runs.has_failed_since(session.id, session.updated_at)
-    return SessionView(session=session, recall=recall, is_running=run is not None, is_failed=is_failed)
+    return SessionView(
+        session=session,
+        recall=recall,
+        is_running=run is not None,
+        is_failed=is_failed,
+        is_paused=recall is not None and is_held(recall, paused),
+    )
 
 
 async def all_messages(tx: Tx, session_id: str) -> list[Message]:

@@ -1,22 +1,27 @@
-"""The agenda: past runs and planned wakes."""
+"""The agenda: past runs, planned wakes and those on hold; and previews of bookings and edits."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from wakeful.clock import Clock
-from wakeful.domain.bounds import bounds
+from wakeful.domain.bounds import bounds, clamp
 from wakeful.domain.bounds.limits import Rules
-from wakeful.domain.doors import recall
+from wakeful.domain.doors import next_run, recall
+from wakeful.domain.doors.next_run import NextRunRequest
 from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.errors import Invalid
-from wakeful.domain.types import Run
+from wakeful.domain.types import Run, Wake
 from wakeful.domain.wakes import agenda
 from wakeful.domain.wakes.agenda import AgendaContext, Planned
+from wakeful.service.wakes.wake_edits import plan_edit
 from wakeful.store.store import Store, Tx
 
 MAX_SPAN = timedelta(days=92)
 _PAGE = 1_000
-_PREVIEWED = 5
+_PREVIEWED = 5  # times
+_PREVIEWED_AHEAD = timedelta(days=3_660)
 _NO_SESSION = "not opened yet"
 
 
@@ -25,7 +30,18 @@ class Agenda:
     """Past runs and planned wakes of a period."""
 
     ran: list[Run]
+    subjects: dict[str, str]  # what each run was about, by its id
     planned: list[Planned]
+    held: list[Planned]  # by a pause without an end: when they would run if it ended now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """A booking or edit that is not saved: the wake as it would be, and its next times."""
+
+    wake: Wake
+    times: list[Planned]
+    held: list[Planned]
 
 
 class AgendaService:
@@ -54,21 +70,57 @@ class AgendaService:
             found = await tx.runs.of_user(user_id, before=(end, "~"), most=_PAGE) if start < now else []
             ran = [run for run in reversed(found) if run.queued_at >= start]
             planned = agenda.plan(live, context, now, end, self._rules) if end > now else []
-            return Agenda(ran=ran, planned=[each for each in planned if each.at >= start])
+            held = agenda.plan_held(live, context, now, end, self._rules) if end > now else []
+            return Agenda(
+                ran=ran,
+                subjects=await tx.runs.subjects([run.id for run in ran]),
+                planned=[each for each in planned if each.at >= start],
+                held=[each for each in held if each.at >= start],
+            )
 
         return await self._store.read(work)
 
-    async def preview(self, request: RecallRequest, agent_id: str, user_id: str) -> list[Planned]:
-        """Return the next times of a recall before it is booked."""
+    async def preview(self, request: RecallRequest, agent_id: str, user_id: str) -> Preview:
+        """Return the next times of a recall that a person would book."""
         now = self._clock.now()
 
-        async def work(tx: Tx) -> list[Planned]:
+        async def work(tx: Tx) -> Preview:
             agent = await tx.agents.get(agent_id, user_id)
             wake = recall.make(request, agent, _NO_SESSION, user_id, now, self._rules, by="user")
-            context = await _context(tx, user_id, now)
-            return agenda.plan([wake], context, now, now + timedelta(days=3_660), self._rules, most=_PREVIEWED)
+            return await self._preview(tx, wake, now)
 
         return await self._store.read(work)
+
+    async def preview_next_run(self, request: NextRunRequest, agent_id: str, user_id: str) -> Preview:
+        """Return when a next run that a person would book will run, moved into the agent's horizon."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> Preview:
+            agent = await tx.agents.get(agent_id, user_id)
+            asked = next_run.read_time(request, now, agent.known_zone)
+            clamped = clamp.clamp(asked.at or now, now, agent.bounds, agent.zone, (), 0, "user")
+            wake = next_run.make(request, asked, clamped, agent, now, self._rules, by="user")
+            return await self._preview(tx, wake, now)
+
+        return await self._store.read(work)
+
+    async def preview_edit(self, wake_id: str, user_id: str, asked: Mapping[str, Any]) -> Preview:
+        """Return the next times of a pending wake after a change."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> Preview:
+            edit = await plan_edit(tx, await tx.wakes.read(wake_id, user_id), asked, now, self._rules)
+            return await self._preview(tx, edit.after, now)
+
+        return await self._store.read(work)
+
+    async def _preview(self, tx: Tx, wake: Wake, now: datetime) -> Preview:
+        context, end = await _context(tx, wake.user_id, now), now + _PREVIEWED_AHEAD
+        return Preview(
+            wake=wake,
+            times=agenda.plan([wake], context, now, end, self._rules, most=_PREVIEWED),
+            held=agenda.plan_held([wake], context, now, end, self._rules, most=_PREVIEWED),
+        )
 
 
 async def _context(tx: Tx, user_id: str, now: datetime) -> AgendaContext:

@@ -66,7 +66,7 @@ class Firing:
         async def work(tx: Tx) -> int:
             due = await tx.wakes.due(now, limit, skip)
             if due:
-                await _write(tx, await self._judge(tx, due, now), due[0].free_turn)
+                await write_verdicts(tx, await self._judge(tx, due, now), due[0].free_turn)
             return len(due)
 
         # Decisions that a power failure undoes are made again, with the same run ids; a saved step makes them durable.
@@ -258,7 +258,7 @@ def _count(tally: _Tally, verdict: Verdict, now: datetime) -> None:
     tally.used_today += sum(run.kind == "next_run" for run in queued)
 
 
-async def _write(tx: Tx, verdicts: Sequence[Verdict], free_turn: int | None = None) -> None:
+async def write_verdicts(tx: Tx, verdicts: Sequence[Verdict], free_turn: int | None = None) -> None:
     """Write what was decided. A wake that someone changed meanwhile keeps that change, and fires as changed."""
     moved = await tx.wakes.move([(verdict.wake, verdict.action) for verdict in verdicts])
     held = [verdict for verdict in verdicts if verdict.wake.id in moved]

@@ -1,16 +1,26 @@
 """Pauses: wakes wait and keep their place; running runs and chat continue."""
 
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from wakeful.clock import Clock
 from wakeful.domain import ids
 from wakeful.domain.bounds import pauses
 from wakeful.domain.bounds.pauses import PausePreset
-from wakeful.domain.types import Pause, Run
+from wakeful.domain.types import Pause, Run, Wake
 from wakeful.service.runs.runs import RunService
 from wakeful.store.store import Store, Tx
 
 _PAGE = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivePause:
+    """A pause, and how many scheduled runs it holds."""
+
+    pause: Pause
+    held: int
 
 
 class PauseService:
@@ -29,28 +39,29 @@ class PauseService:
         reason: str = "",
         *,
         preset: PausePreset | None = None,
+        length: timedelta | None = None,
         stop: bool = False,
-    ) -> Pause:
-        """Pause until an instant or until resumed. With `stop`, also stop what is running, chat included.
+    ) -> ActivePause:
+        """Pause until an instant, for a length, or until resumed. With `stop`, also stop running runs, chat included.
 
         A new pause replaces the previous one.
         """
         now = self._clock.now()
 
-        async def work(tx: Tx) -> Pause:
+        async def work(tx: Tx) -> ActivePause:
             pause = Pause(
                 id=ids.new_id(now),
                 user_id=user_id,
                 agent_id=agent_id,
                 started_at=now,
-                until=pauses.end_of(until, preset, now, await _zone(tx, user_id, agent_id)),
+                until=pauses.end_of(until, preset, now, await _zone(tx, user_id, agent_id), length),
                 reason=reason,
             )
             await tx.agents.end_pauses(user_id, agent_id, now)
             await tx.agents.add_pause(pause)
             # This pause may be shorter than an earlier one, so decide again about the wakes that it held.
             await tx.wakes.release_held(user_id, agent_id, now)
-            return pause
+            return await _count(tx, pause)
 
         pause = await self._store.write(work)
         if stop:  # after the commit: before it, another run could begin
@@ -70,16 +81,24 @@ class PauseService:
 
         return await self._store.write(work)
 
-    async def active(self, user_id: str, agent_id: str | None) -> list[Pause]:
+    async def active(self, user_id: str, agent_id: str | None) -> list[ActivePause]:
         """Return the active pauses of an agent, including those of all agents; without an agent, only the latter."""
         now = self._clock.now()
 
-        async def work(tx: Tx) -> list[Pause]:
+        async def work(tx: Tx) -> list[ActivePause]:
             if agent_id is not None:
                 await tx.agents.get(agent_id, user_id)
-            return await tx.agents.pauses_of(user_id, agent_id, now)
+            return [await _count(tx, pause) for pause in await tx.agents.pauses_of(user_id, agent_id, now)]
 
         return await self._store.read(work)
+
+    async def holding(self, wakes: Sequence[Wake]) -> frozenset[str]:
+        """Return the ids of those wakes of one user that a pause holds at their planned time."""
+        if not wakes:
+            return frozenset()
+        now = self._clock.now()
+        active = await self._store.read(lambda tx: tx.agents.all_pauses_of(wakes[0].user_id, now))
+        return frozenset(wake.id for wake in wakes if pauses.is_held(wake, active))
 
     async def _stop_live(self, user_id: str, agent_id: str | None) -> None:
         async def work(tx: Tx) -> list[Run]:
@@ -92,6 +111,11 @@ class PauseService:
         for run in await self._store.read(work):
             if not run.is_headless or run.started_at is not None:  # a wake that has not begun keeps its place
                 await self._runs.stop(run.id, user_id)
+
+
+async def _count(tx: Tx, pause: Pause) -> ActivePause:
+    held = await tx.wakes.count_live(pause.user_id, pause.agent_id, pause.until)
+    return ActivePause(pause=pause, held=held)
 
 
 async def _zone(tx: Tx, user_id: str, agent_id: str | None) -> str:

@@ -15,7 +15,8 @@ from wakeful.domain.errors import Unavailable
 from wakeful.domain.types import Agent, ClaimedRun, Run, ScheduledBy, Wake
 from wakeful.service.sessions.access import agent_of, read_own
 from wakeful.service.wakes.time_words import describe_time
-from wakeful.service.wakes.wakes import WakeService, edit_as_asked
+from wakeful.service.wakes.wake_edits import edit_as_asked
+from wakeful.service.wakes.wakes import WakeService
 from wakeful.store.sessions.sessions import NoSuchSession
 from wakeful.store.store import Store, Tx
 

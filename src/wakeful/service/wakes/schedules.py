@@ -42,7 +42,8 @@ class Schedules:
         tools_of: Callable[[Agent], Collection[str]],
         prepare: Callable[[Agent], Awaitable[Sequence[str]]],
         skills_of: Callable[[Agent], Awaitable[Sequence[Skill]]],
-        default_model: str,
+        default_model: Callable[[], str],
+        provider_string: Callable[[str], str],
     ) -> None:
         self._store = store
         self._wakes = wakes
@@ -52,6 +53,7 @@ class Schedules:
         self._prepare = prepare  # starts an agent's MCP servers and returns their problems
         self._skills_of = skills_of
         self._default_model = default_model
+        self._provider_string = provider_string  # PROVIDER:MODEL of an added model
 
     async def book_in_run(
         self, request: ScheduleRequest, run: ClaimedRun, agent: Agent, only: Collection[str] | None = None
@@ -149,7 +151,7 @@ class Schedules:
             agent.user_id,
             now,
             self._rules,
-            models={agent.model or self._default_model, *agent.allowed_models},
+            models={agent.model or self._default_model(), *agent.allowed_models},
             tools=tools,
             skills=await self._skills_of(agent) if wants_skills else (),
             by="user" if run is None else "agent",
@@ -157,8 +159,8 @@ class Schedules:
         )
         await self._wakes.book(wake)
         config = wake.session_config or {}
-        model = config.get("model") or agent.model or self._default_model
-        ignored = session_config.ignored_keys(config, model)
+        model = config.get("model") or agent.model or self._default_model()
+        ignored = session_config.ignored_keys(config, self._provider_string(model))
         warning = f"The model {model!r} ignores: {', '.join(ignored)}." if ignored else None
         return BookedSchedule(
             schedule=schedule.describe(wake), told=describe_time(wake.nominal_at, agent, now), warning=warning

@@ -6,20 +6,19 @@ from typing import Any
 
 from wakeful.clock import Clock
 from wakeful.domain.bounds.limits import Rules
-from wakeful.domain.doors import recall, schedule
 from wakeful.domain.doors.next_run import SelfSchedulingOff
-from wakeful.domain.errors import Invalid, WakefulError
+from wakeful.domain.errors import WakefulError
 from wakeful.domain.inbox import notices
-from wakeful.domain.types import Agent, Decision, Run, ScheduledBy, Wake
+from wakeful.domain.types import Run, ScheduledBy, Wake
 from wakeful.domain.wakes import edits, explain
-from wakeful.domain.wakes.create import RequestedTime, SlotTaken, TooManySchedules, booking_detail
-from wakeful.domain.wakes.kinds import is_schedule, kind_of
+from wakeful.domain.wakes.create import SlotTaken, TooManySchedules
+from wakeful.domain.wakes.explain import Step
+from wakeful.domain.wakes.fire import decision
 from wakeful.service.agents.directories import Directories
 from wakeful.service.runs.run_endings import cancel_wake
+from wakeful.service.wakes.wake_edits import edit_as_asked
 from wakeful.store.drivers.batching import Together
 from wakeful.store.store import Store, Tx
-
-_ONLY_IF_RECURRING = frozenset({"interval_seconds", "cron", "until", "max_runs", "timezone"})
 
 
 class WakeService:
@@ -143,14 +142,24 @@ class WakeService:
 
         return await self._store.write(work)
 
-    async def why(self, wake_id: str, user_id: str) -> list[Decision]:
+    async def why(self, wake_id: str, user_id: str) -> list[Step]:
         """Return the decisions about each occurrence of a wake, with their times and reasons."""
 
-        async def work(tx: Tx) -> tuple[Wake, Sequence[Decision], Sequence[Run]]:
+        async def work(tx: Tx) -> list[Step]:
             wake = await tx.wakes.read(wake_id, user_id)
-            return wake, await tx.notices.decisions_of(wake_id), await tx.runs.of_wake(wake_id)
+            runs = await tx.runs.of_wake(wake_id)
+            agents = {agent.id: agent for agent in await tx.agents.of_user(user_id)}
+            agent = agents.get(wake.agent_id)
+            return explain.explain(
+                wake,
+                await tx.notices.decisions_of(wake_id),
+                runs,
+                await tx.wakes.booked_by([run.id for run in runs if run.started_at is not None]),
+                "An agent that was deleted" if agent is None else agent.name,
+                "UTC" if agent is None else agent.zone,
+            )
 
-        return explain.explain(*await self._store.read(work))
+        return await self._store.read(work)
 
     async def _add_all(self, batch: Sequence[Wake]) -> list[WakefulError | None]:
         added = await self._store.add_wakes(batch)
@@ -174,45 +183,6 @@ class WakeService:
         return wake
 
 
-async def edit_as_asked(tx: Tx, wake: Wake, asked: Mapping[str, Any], now: datetime, rules: Rules) -> Wake:
-    """Change a pending wake that this transaction has locked, with the checks that its kind has for users."""
-    for name in asked:
-        if name in _ONLY_IF_RECURRING and not kind_of(wake).can_recur:
-            raise Invalid(
-                f"`{name}` must be left out for a {wake.kind}, which fires once; got {asked[name]!r}.", field=name
-            )
-    agent = await tx.agents.get(wake.agent_id, wake.user_id)
-    changes, asked_time = recall.read_changes(asked, wake, now, agent.known_zone)
-    if "nominal_at" in changes:
-        _check_horizon(wake, agent, changes["nominal_at"], now)
-    return await edit(tx, wake, changes, asked_time, now, rules)
-
-
-def _check_horizon(wake: Wake, agent: Agent, at: datetime, now: datetime) -> None:
-    ahead = at - now
-    if is_schedule(wake):
-        schedule.check_ahead("when", ahead)
-    if wake.kind == "next_run" and ahead > agent.bounds.max_horizon:
-        raise Invalid(
-            f"`when` must be within the horizon of agent {agent.name!r}, {agent.bounds.max_horizon} from now; got "
-            f"{at.isoformat()}. Choose an earlier time, or widen its bounds.",
-            field="when",
-        )
-
-
-async def edit(
-    tx: Tx, before: Wake, changes: Mapping[str, Any], asked_time: RequestedTime | None, now: datetime, rules: Rules
-) -> Wake:
-    """Change fields of a pending wake, and record the change with the time as it was requested."""
-    after = edits.edit(before, changes, now, rules)
-    await tx.wakes.edit(after)
-    detail: dict[str, Any] = {"changed": sorted(changes)}
-    if asked_time is not None:
-        detail |= booking_detail(asked_time, changes["nominal_at"], after.nominal_at, after.cron)
-    await tx.notices.record([_decision(before, "edited", now, **detail)])
-    return after
-
-
 async def put_in_slot(tx: Tx, wake: Wake, now: datetime) -> bool:
     """Book a wake in place of the one in its slot. False if another one took the slot meanwhile: try again."""
     assert wake.slot is not None
@@ -222,12 +192,11 @@ async def put_in_slot(tx: Tx, wake: Wake, now: datetime) -> bool:
     if before is not None:
         await tx.runs.end_queued_of_wake(before.id, "skipped", "superseded", now)
         await tx.wakes.move([(edits.supersede(before, now), "cancelled")])
-        await tx.notices.record([_decision(before, "superseded", now, by=wake.id)])
-    return bool(await tx.wakes.add([wake]))
-
-
-def _decision(wake: Wake, code: str, now: datetime, **detail: Any) -> Decision:
-    return Decision(wake_id=wake.id, nominal_at=wake.nominal_at, at=now, code=code, detail=detail)
+        await tx.notices.record([decision(before, now, "superseded", by=wake.id)])
+    if not await tx.wakes.add([wake]):
+        return False
+    await tx.notices.resolve(wake.user_id, wake.agent_id, notices.LOOP_ENDED, now)
+    return True
 
 
 def _session_or_own(wake: Wake) -> str:

@@ -101,6 +101,11 @@ class AgentRows:
     async def pauses_since(self, since: datetime) -> list[Pause]:
         return PAUSES.read_all(await self._statements.fetch("pauses_since", {"since": to_micros(since)}))
 
+    async def all_pauses_of(self, user_id: str, since: datetime) -> list[Pause]:
+        """Return the pauses of all agents of a user, and those of everything."""
+        params = {"user_id": user_id, "since": to_micros(since)}
+        return PAUSES.read_all(await self._statements.fetch("pauses_of_user", params))
+
     async def pauses_of(self, user_id: str, agent_id: str | None, since: datetime) -> list[Pause]:
         """Return the pauses of an agent and those of everything; without an agent, only the latter."""
         params = {"user_id": user_id, "agent_id": agent_id, "since": to_micros(since)}

@@ -116,7 +116,7 @@ class PostgresDatabase:
 
     async def _write(self, pool: "asyncpg.Pool[Any] | None", work: Work[T], seconds: float | None) -> T:
         async with self._acquire(pool) as connection:
-            statements = _Statements(connection, seconds)
+            statements = PostgresStatements(connection, seconds)
             try:
                 await connection.execute("BEGIN")
                 result = await work(statements)
@@ -133,7 +133,7 @@ class PostgresDatabase:
 
     async def _write_alone(self, pool: "asyncpg.Pool[Any] | None", work: Work[T], seconds: float | None) -> T:
         async with self._acquire(pool) as connection:
-            statements = _Statements(connection, seconds)
+            statements = PostgresStatements(connection, seconds)
             try:
                 with errors_named(may_be_done=True):
                     result = await work(statements)
@@ -168,9 +168,9 @@ class PostgresDatabase:
     async def _read(self, work: Work[T], *, is_single: bool) -> T:
         async with self._acquire(self._pool) as connection:
             if is_single:
-                return await work(_Statements(connection))
+                return await work(PostgresStatements(connection))
             async with _snapshot(connection):
-                return await work(_Statements(connection))
+                return await work(PostgresStatements(connection))
 
     async def run_script(self, script: str) -> None:
         async with self._acquire_unlimited() as connection, connection.transaction():
@@ -190,7 +190,7 @@ class PostgresDatabase:
 
     async def side_connection(self) -> SideConnection:
         with errors_named():
-            return _PostgresSide(await self._connect(command_timeout=self._limits.reach))
+            return PostgresSide(await self._connect(command_timeout=self._limits.reach))
 
     def listen(self, deliver: Deliver) -> None:
         self._deliver = deliver
@@ -389,27 +389,27 @@ async def _reconnecting(act: Callable[[], Awaitable[T]], *, is_repeatable: bool)
     return await act()
 
 
-class _Statements:
+class PostgresStatements:
     dialect = "postgres"
 
     def __init__(self, connection: "asyncpg.Connection[Any]", seconds: float | None = None) -> None:
-        self._connection = connection
+        self.connection = connection
         self._seconds = seconds  # timeout of each; None: the connection's own
         self._queries = queries.for_postgres()
         self.news: list[News] = []
 
     async def fetch(self, name: str, params: Params) -> Sequence[Row]:
         query = self._queries[name]
-        return await self._connection.fetch(query.sql, *query.in_order(params), timeout=self._seconds)
+        return await self.connection.fetch(query.sql, *query.in_order(params), timeout=self._seconds)
 
     async def fetch_many(self, name: str, params: Sequence[Params]) -> Sequence[Row]:
         query = self._queries[name]
-        return await self._fetch_rows(name, [query.in_order(each) for each in params])
+        return await self.fetch_rows(name, [query.in_order(each) for each in params])
 
     async def write_each(self, name: str, rows: Sequence[Values]) -> set[str]:
-        return {row["id"] for row in await self._fetch_rows(name, rows)}
+        return {row["id"] for row in await self.fetch_rows(name, rows)}
 
-    async def _fetch_rows(self, name: str, rows: Sequence[Values]) -> Sequence[Row]:
+    async def fetch_rows(self, name: str, rows: Sequence[Values]) -> Sequence[Row]:
         if not rows:
             return []
         query = self._queries[name]
@@ -417,16 +417,16 @@ class _Statements:
         objects = [
             {name: value for name, value in zip(query.names, row, strict=True) if value is not None} for row in rows
         ]
-        return await self._connection.fetch(query.sql, orjson.dumps(objects).decode(), timeout=self._seconds)
+        return await self.connection.fetch(query.sql, orjson.dumps(objects).decode(), timeout=self._seconds)
 
 
-class _PostgresSide:
+class PostgresSide:
     def __init__(self, connection: "asyncpg.Connection[Any]") -> None:
-        self._connection = connection
+        self.connection = connection
 
     async def fetch(self, name: str, params: Params) -> Sequence[Row]:
         with errors_named():
-            return await _Statements(self._connection).fetch(name, params)
+            return await PostgresStatements(self.connection).fetch(name, params)
 
     async def close(self) -> None:
-        await self._connection.close(timeout=2)
+        await self.connection.close(timeout=2)

@@ -86,7 +86,7 @@ class SessionLimits:
 
 def keep_alive(connection: "asyncpg.Connection[Any]") -> None:
     """Turn on TCP keepalive, so that a dead server is noticed; nothing to do on a UNIX socket."""
-    transport: Any = connection._transport  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
+    transport: Any = connection._transport  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
     line: socket.socket | None = transport.get_extra_info("socket")
     if line is None or line.family not in (socket.AF_INET, socket.AF_INET6):
         return

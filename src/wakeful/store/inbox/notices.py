@@ -46,6 +46,11 @@ class Notices:
         params = {"user_id": user_id, "id": notice_id, "now": to_micros(now)}
         return len(await self._statements.fetch("read_notices", params))
 
+    async def resolve(self, user_id: str, agent_id: str, code: str, now: datetime) -> None:
+        """Note that what the notices of an agent under one code ask for was done; they count as read."""
+        params = {"user_id": user_id, "agent_id": agent_id, "code": code, "now": to_micros(now)}
+        await self._statements.fetch("resolve_notices", params)
+
     async def of_user(self, user_id: str, most: int = 100) -> list[Notice]:
         return NOTICES.read_all(await self._statements.fetch("notices_of_user", {"user_id": user_id, "most": most}))
 

@@ -9,6 +9,7 @@ from wakeful.domain.errors import NotFound
 from wakeful.domain.frames import wake_fired
 from wakeful.domain.news import RunChanged, RunQueued, StopAsked, WakeDueSooner
 from wakeful.domain.runs.runs import Outcome
+from wakeful.domain.texts import title_of
 from wakeful.domain.types import ClaimedRun, Run, RunStatus
 from wakeful.store import queries
 from wakeful.store.drivers.database import Row, Statements
@@ -107,6 +108,11 @@ class RunRows:
         """Return the latest run of each wake that has ended, by the wake's id."""
         rows = await self._statements.fetch_many("last_runs_of_wakes", [{"wake_id": each} for each in wake_ids])
         return {row["wake_id"]: RUNS.read(row) for row in rows}
+
+    async def subjects(self, run_ids: Sequence[str]) -> dict[str, str]:
+        """Return what each run is about: its label, or the first words it was given."""
+        rows = await self._statements.fetch_many("subjects_of_runs", [{"id": run_id} for run_id in run_ids])
+        return {row["id"]: title_of(row["label"], row["brief"]) for row in rows}
 
     async def unfinished_in(self, session_id: str) -> Run | None:
         """Return the run that keeps a session from taking a user's message."""

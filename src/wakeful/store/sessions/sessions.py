@@ -70,8 +70,12 @@ class SessionRows:
         *,
         named: str | None = None,
         with_recall: bool = False,
+        is_unattended: bool | None = None,
     ) -> list[Session]:
-        """Return a page of a user's sessions, the latest first; of those with some words in the title, if any."""
+        """Return a page of a user's sessions, the latest first; of those with some words in the title, if any.
+
+        Unattended are the sessions that a wake began and no person has written in.
+        """
         at, before_id = (None, None) if before is None else (to_micros(before[0]), before[1])
         params: Params = {
             "user_id": user_id,
@@ -81,6 +85,7 @@ class SessionRows:
             "most": most,
             "title": None if named is None else f"%{_as_written(named.lower())}%",
             "is_any": int(not with_recall),
+            "is_unattended": None if is_unattended is None else int(is_unattended),
         }
         return SESSIONS.read_all(await self._statements.fetch("sessions_of_user", params))
 

@@ -105,6 +105,9 @@ UPDATE pauses SET started_at = :started_at, until = :until WHERE id = :id;
 -- Every pause that reaches past an instant.
 SELECT * FROM pauses WHERE until > :since ORDER BY started_at;
 
+-- name: pauses_of_user
+SELECT * FROM pauses WHERE user_id = :user_id AND until > :since ORDER BY started_at;
+
 -- name: pauses_of_agent
 SELECT * FROM pauses
 WHERE user_id = :user_id AND (agent_id IS NULL OR agent_id = :agent_id) AND until > :since

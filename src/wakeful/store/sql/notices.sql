@@ -2,10 +2,10 @@
 -- One notice per key.
 INSERT INTO notifications (
     id, user_id, agent_id, code, title, body, wake_id, run_id, session_id, view_ref, once_key, created_at, read_at,
-    taken_at, told_at
+    taken_at, told_at, times, resolved_at
 )
 VALUES (:id, :user_id, :agent_id, :code, :title, :body, :wake_id, :run_id, :session_id, :view_ref, :once_key, :created_at, :read_at,
-    :taken_at, :told_at)
+    :taken_at, :told_at, :times, :resolved_at)
 ON CONFLICT DO NOTHING
 RETURNING id;
 
@@ -31,6 +31,11 @@ WHERE told_at IS NULL AND COALESCE(taken_at, created_at) < :before ORDER BY crea
 -- name: read_notices
 UPDATE notifications SET read_at = :now
 WHERE user_id = :user_id AND read_at IS NULL AND (CAST(:id AS TEXT) IS NULL OR id = :id)
+RETURNING id;
+
+-- name: resolve_notices
+UPDATE notifications SET resolved_at = :now, read_at = COALESCE(read_at, :now)
+WHERE user_id = :user_id AND agent_id = :agent_id AND code = :code AND resolved_at IS NULL
 RETURNING id;
 
 -- name: notices_of_user

@@ -441,3 +441,18 @@ RETURNING id;
 -- name: cover_more
 UPDATE runs SET covers = :covers, reason = 'rolled_up'
 WHERE wake_id = :wake_id AND status = 'skipped' AND finished_at < :before AND nominal_at = :first_at;
+
+-- name: subjects_of_runs
+-- The label and the beginning of the text that each run was given: as it was sent, or as its wake has it. A message of
+-- the transcript that a wake brought along (preloaded) is not that text.
+SELECT
+    r.id AS id, COALESCE(w.comment, '') AS label,
+    SUBSTR(COALESCE(
+        (
+            SELECT m.content FROM messages m
+            WHERE m.run_id = r.id AND m.role = 'user' AND COALESCE(m.source, '') <> 'preloaded'
+            ORDER BY m.position LIMIT 1
+        ),
+        w.instructions, ''
+    ), 1, 200) AS brief
+FROM rows(runs) AS n JOIN runs r ON r.id = n.id LEFT JOIN wakes w ON w.id = r.wake_id;

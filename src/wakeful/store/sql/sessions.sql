@@ -25,6 +25,13 @@ WHERE
     AND (:is_any = 1 OR EXISTS (
         SELECT 1 FROM wakes w WHERE w.slot = 'session:' || sessions.id AND w.status IN ('pending', 'queued')
     ))
+    AND (CAST(:is_unattended AS BIGINT) IS NULL OR :is_unattended = CASE
+        WHEN origin_wake_id IS NULL THEN 0
+        WHEN EXISTS (
+            SELECT 1 FROM messages m WHERE m.session_id = sessions.id AND m.role = 'user' AND m.wake_id IS NULL
+        ) THEN 0
+        ELSE 1
+    END)
 ORDER BY updated_at DESC, id DESC LIMIT :most;
 
 -- name: rename_session

@@ -134,7 +134,7 @@ UPDATE wakes
 SET
     interval_seconds = :interval_seconds, cron = :cron, timezone = :timezone, wall_clock = :wall_clock, until = :until,
     max_runs = :max_runs, comment = :comment, instructions = :instructions, context_views = :context_views,
-    session_config = :session_config, priority = :priority, on_miss = :on_miss,
+    session_config = :session_config, priority = :priority, on_miss = :on_miss, booking = :booking,
     nominal_at = :nominal_at, attempt_at = :attempt_at, first_due_at = :first_due_at, is_missed = :is_missed, held_by = :held_by,
     deferrals = :deferrals, seen_at = :seen_at, version = version + 1, updated_at = :updated_at
 WHERE id = :id AND version = :version AND status = 'pending'
@@ -260,6 +260,12 @@ RETURNING *;
 -- name: count_pending_wakes
 SELECT COUNT(*) AS wakes FROM wakes WHERE status = 'pending';
 
+-- name: count_live_wakes
+SELECT COUNT(*) AS wakes FROM wakes
+WHERE
+    user_id = :user_id AND (agent_id = :agent_id OR CAST(:agent_id AS TEXT) IS NULL)
+    AND status IN ('pending', 'queued') AND nominal_at < :before;
+
 -- name: overdue_wakes
 -- For the liveness audit: due for a while, and still nothing was decided.
 SELECT id FROM wakes WHERE status = 'pending' AND attempt_at < :before ORDER BY attempt_at LIMIT :most;
@@ -271,3 +277,8 @@ WHERE
     w.status IN ('queued', 'running') AND w.updated_at < :before
     AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.wake_id = w.id AND r.status IN ('queued', 'running'))
 LIMIT :most;
+
+-- name: wakes_booked_by_runs
+-- In the order in which they were booked.
+SELECT w.* FROM rows(wakes) AS n JOIN wakes w ON w.booked_by_run = n.booked_by_run
+ORDER BY w.created_at, w.id;

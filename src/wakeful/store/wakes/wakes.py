@@ -85,6 +85,11 @@ class WakeRows:
         rows = await self._statements.fetch("wake_by_id", {"id": wake_id})
         return WAKES.read(rows[0]) if rows else None
 
+    async def booked_by(self, run_ids: Sequence[str]) -> list[Wake]:
+        """Return the wakes that these runs booked."""
+        rows = await self._statements.fetch_many("wakes_booked_by_runs", [{"booked_by_run": each} for each in run_ids])
+        return WAKES.read_all(rows)
+
     async def mute(self, wake_id: str, muted: bool, now: datetime) -> Wake:
         """Let a wake's notices go to the inbox alone, or to the channels again."""
         params = {"id": wake_id, "muted": int(muted), "now": to_micros(now)}
@@ -263,6 +268,11 @@ class WakeRows:
     async def count_pending(self) -> int:
         """Return how many wakes are pending."""
         return (await self._statements.fetch("count_pending_wakes", {}))[0]["wakes"]
+
+    async def count_live(self, user_id: str, agent_id: str | None, before: datetime) -> int:
+        """Return how many live wakes of an agent, or of all of a user's, are planned before an instant."""
+        params = {"user_id": user_id, "agent_id": agent_id, "before": to_micros(before)}
+        return (await self._statements.fetch("count_live_wakes", params))[0]["wakes"]
 
     async def overdue(self, before: datetime, most: int) -> list[str]:
         rows = await self._statements.fetch("overdue_wakes", {"before": to_micros(before), "most": most})

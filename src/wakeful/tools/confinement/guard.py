@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from wakeful.tools.confinement.rules import ConfinementRules
 
+_IS_LINUX = sys.platform == "linux"
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _SIGNALS = {signal.SIGTERM, signal.SIGCHLD}
@@ -35,12 +36,15 @@ def guarded(*command: str, rules: "ConfinementRules | None") -> list[str]:
 
 def main(server: int, rules: "ConfinementRules | None", command: list[str]) -> int:
     """Run a command until it exits or we get SIGTERM; return the exit code."""
-    libc = ctypes.CDLL(None)
-    # A process that leaves the group, as daemons do, becomes our child when its parent exits, so we can kill it.
-    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     # Blocked, for sigwait: a handler could run just before we wait, and the wait would miss it.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if _IS_LINUX:
+        libc = ctypes.CDLL(None)
+        # A process that leaves the group, as daemons do, becomes our child when its parent exits, so we can kill it.
+        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    else:
+        _thread.start_new_thread(_watch_parent, (server,))
     if os.getppid() != server:  # it exited before the prctl
         return 1
     temp = None
@@ -51,7 +55,10 @@ def main(server: int, rules: "ConfinementRules | None", command: list[str]) -> i
         for descriptor in (0, 1, 2):  # else the pipes would stay open after the program closes them
             os.dup2(nothing, descriptor)
         status = _wait(child)
-        _kill_all()
+        if _IS_LINUX:
+            _kill_all()
+        else:
+            _kill_group(child)
     except OSError as error:
         os.write(2, f"{command[0]} cannot be started: {error.strerror}\n".encode())
         return _NOT_STARTED
@@ -72,7 +79,11 @@ def _start(rules: "ConfinementRules | None", temp: str | None, command: list[str
 
 
 def _spawn(command: list[str]) -> int:
-    return os.posix_spawnp(command[0], command, os.environ, setsigmask=[], setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
+    defaults = [signal.SIGPIPE, signal.SIGXFSZ]
+    if _IS_LINUX:
+        return os.posix_spawnp(command[0], command, os.environ, setsigmask=[], setsigdef=defaults)
+    # A process group of its own: killing ours would kill us before we can return the exit code.
+    return os.posix_spawnp(command[0], command, os.environ, setpgroup=0, setsigmask=[], setsigdef=defaults)
 
 
 def _start_in_bubblewrap(rules: "ConfinementRules", temp: str, command: list[str]) -> int:
@@ -114,6 +125,8 @@ def _become(rules: "ConfinementRules", command: list[str], guard: "_socket.socke
 
     from wakeful.tools.confinement import kernel, landlock, seccomp
 
+    # os.execvpe calls this too, and it imports a module: once confined, we may not read Python's own library.
+    os.get_exec_path()
     try:
         kernel.refuse_new_privileges()
         program = seccomp.make_filter(is_network_allowed=rules["network"], has_own_files=False)
@@ -211,6 +224,21 @@ def _kill_all() -> None:
             except (ProcessLookupError, ChildProcessError):  # it has exited
                 pass
         time.sleep(0.005)
+
+
+def _kill_group(child: int) -> None:
+    """Kill the program's process group, on systems where we cannot find processes that left it."""
+    try:
+        os.killpg(child, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):  # no process is left, or none that we may kill
+        return
+
+
+def _watch_parent(server: int) -> None:
+    """Send ourselves SIGTERM when the server has exited, on systems that do not do it for us."""
+    while os.getppid() == server:
+        time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":

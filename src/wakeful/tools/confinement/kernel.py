@@ -11,12 +11,12 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _LAST_CAPABILITY = 63
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_libc.syscall.restype = ctypes.c_long
 
 
 def system_call(number: int, *arguments: "int | bytes | None") -> int:
     """Make a system call by its number. Raises OSError."""
     given = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
+    _libc.syscall.restype = ctypes.c_long
     result = _libc.syscall(ctypes.c_long(number), *given)
     if result < 0:
         error = ctypes.get_errno()

@@ -2,6 +2,7 @@
 
 import logging
 import subprocess
+import sys
 import tempfile
 from functools import cache
 from typing import Literal
@@ -31,6 +32,8 @@ def find_confinement() -> Confinement:
 
 def try_level(level: Literal["bubblewrap", "landlock"]) -> str | None:
     """Return why a level does not work here, or None if it does."""
+    if sys.platform != "linux":
+        return "needs Linux"
     if level == "bubblewrap" and find_bubblewrap() is None:
         return "not installed"
     with tempfile.TemporaryDirectory(prefix="wakeful-try-") as folder:

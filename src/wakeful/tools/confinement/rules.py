@@ -77,15 +77,16 @@ def _system(hidden: tuple[Path, ...]) -> tuple[str, ...]:
     Landlock and bubblewrap have no exceptions, so a directory with a hidden one below it is listed entry by entry.
     """
     resolved = [path.resolve() for path in hidden]
-    return tuple(str(found) for path in SYSTEM for found in _without(Path(path), resolved))
+    return tuple(str(found) for path in SYSTEM for found in without_hidden(Path(path), resolved))
 
 
-def _without(path: Path, hidden: Sequence[Path]) -> list[Path]:
+def without_hidden(path: Path, hidden: Sequence[Path]) -> list[Path]:
+    """Return a path, or the paths below it that have nothing hidden in them."""
     if not os.access(path, os.R_OK):
         return []
     real = path.resolve()
     if any(real == each or each in real.parents for each in hidden):
         return []
     if any(real in each.parents for each in hidden):
-        return [found for entry in sorted(path.iterdir()) for found in _without(entry, hidden)]
+        return [found for entry in sorted(path.iterdir()) for found in without_hidden(entry, hidden)]
     return [path]

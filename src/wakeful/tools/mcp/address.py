@@ -4,17 +4,17 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx2
-from mcp.client._transport import TransportStreams  # has no public name yet
 from mcp.client.streamable_http import streamable_http_client
 
 from wakeful.domain.agents.mcp_servers import McpServer
+from wakeful.tools.mcp.connection import Streams
 
 CONNECT_SECONDS = 10.0
 MAX_ANSWER = 4 * 1024 * 1024  # bytes of one message
 
 
 @asynccontextmanager
-async def reached(server: McpServer) -> AsyncGenerator[TransportStreams]:
+async def reached(server: McpServer) -> AsyncGenerator[Streams]:
     """Connect, with the headers of the settings file."""
     assert server.url is not None
     # Each call has its own timeout; the client itself only limits connecting.

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import anyio
 from anyio.abc import ObjectReceiveStream, ObjectSendStream
-from mcp.client._transport import TransportStreams  # has no public name yet
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
@@ -24,6 +23,7 @@ from wakeful.domain.agents.mcp_servers import McpServer, hide_secrets
 from wakeful.service.agents.workspace import make_private_directory
 from wakeful.tools.confinement.guard import guarded
 from wakeful.tools.confinement.rules import SEARCH_PATH, ConfinementRules
+from wakeful.tools.mcp.connection import Streams
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ STEP_SECONDS = 2.0  # for each step of stopping it
 @asynccontextmanager
 async def started(
     server: McpServer, home: Path, rules: ConfinementRules | None, on_end: Callable[[], None], stderr: bytearray
-) -> AsyncGenerator[TransportStreams]:
+) -> AsyncGenerator[Streams]:
     """Start the program, confined unless `rules` is None; stop it and its children at the end of the block.
 
     `on_end` is called at the end of its output, before pending calls fail. `stderr` gets the end of its stderr.

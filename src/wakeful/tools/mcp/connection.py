@@ -7,7 +7,6 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar, cast
 
 from mcp import Client
-from mcp.client._transport import TransportStreams  # has no public name yet
 from mcp_types import CallToolResult, Implementation
 from mcp_types import Tool as McpTool
 
@@ -15,8 +14,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+Streams = tuple[Any, Any]  # to read messages from and to write them to; the SDK has no public name for their type
 # Opens a transport; the callback is called when the server closes it.
-OpenTransport = Callable[[Callable[[], None]], AbstractAsyncContextManager[TransportStreams]]
+OpenTransport = Callable[[Callable[[], None]], AbstractAsyncContextManager[Streams]]
 
 _MAX_PAGES = 100
 _CLOSE_SECONDS = 8.0  # stopping a program takes up to three steps of two seconds

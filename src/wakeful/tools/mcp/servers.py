@@ -28,10 +28,9 @@ from wakeful.tools.confinement.rules import SEARCH_PATH, ConfinementRules, make_
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
 if TYPE_CHECKING:
-    from mcp.client._transport import TransportStreams
     from mcp_types import Tool as McpTool
 
-    from wakeful.tools.mcp.connection import McpConnection
+    from wakeful.tools.mcp.connection import McpConnection, Streams
 
 log = logging.getLogger(__name__)
 
@@ -309,7 +308,7 @@ class _Server:
         self._wrote = quote_last_lines(hide_secrets(wrote, self._server, *self._server.command))
         raise McpDown(f"The MCP server {self.name!r} is not available: {problem}. Do without it for now.")
 
-    def _open_transport(self, on_end: Callable[[], None]) -> "AbstractAsyncContextManager[TransportStreams]":
+    def _open_transport(self, on_end: Callable[[], None]) -> "AbstractAsyncContextManager[Streams]":
         if self._server.kind == "stdio":
             child: Any = import_module("wakeful.tools.mcp.child")
             self._stderr = bytearray()

@@ -3,13 +3,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { useLocation, useSearchParams } from "wouter";
 import * as queries from "../../api/queries";
-import type { AgentShape, RunShape } from "../../api/rest.generated";
-import { StatusBadge } from "../../components/Badge";
-import { ErrorText } from "../../components/ErrorText";
-import { kindText, reasonOf } from "../../components/labels";
-import { Empty, Loading } from "../../components/Page";
-import { Time } from "../../components/times";
-import { RunSummary } from "../RunSummary";
+import type { AgentShape, RunDetail } from "../../api/rest.generated";
+import { Empty, Loading } from "../../components/frame/Page";
+import { reasonOf, startText } from "../../components/text/labels";
+import { Time } from "../../components/text/times";
+import { StatusBadge } from "../../components/ui/Badge";
+import { ErrorText } from "../../components/ui/ErrorText";
+import { RunSummary } from "../runs/RunSummary";
 import "./Activity.css";
 
 export function Activity({ agent }: { agent: AgentShape }) {
@@ -19,7 +19,7 @@ export function Activity({ agent }: { agent: AgentShape }) {
   // On a phone there is no room beside the list, so a run has the whole screen.
   const choose = (id: string) =>
     matchMedia("(max-width: 800px)").matches ? navigate(`/ui/runs/${id}`) : setParams({ run: id }, { replace: true });
-  if (runs.isError) return <ErrorText error={runs.error} />;
+  if (queries.problemOf(runs)) return <ErrorText error={runs.error} />;
   if (!runs.data) return <Loading what="runs" />;
   if (runs.data.length === 0) {
     return (
@@ -42,22 +42,22 @@ export function Activity({ agent }: { agent: AgentShape }) {
       </ul>
       {chosen && (
         <div className="split-right">
-          <RunSummary runId={chosen.id} zone={agent.zone} />
+          <RunSummary runId={chosen.id} />
         </div>
       )}
     </div>
   );
 }
 
-function RunRow({ run, zone }: { run: RunShape; zone: string }) {
+function RunRow({ run, zone }: { run: RunDetail; zone: string }) {
   return (
     <>
       <span className="run-row-top">
-        <strong>{kindText(run.kind)}</strong>
+        <strong className="run-about">{run.about || startText(run)}</strong>
         <StatusBadge run={run} />
       </span>
       <span className="muted small">
-        <Time at={run.started_at ?? run.queued_at} zone={zone} />
+        {startText(run)} · <Time at={run.started_at ?? run.queued_at} zone={zone} />
         {run.covers > 1 && ` · ${run.covers} times`}
         {reasonOf(run) && ` · ${reasonOf(run)}`}
       </span>

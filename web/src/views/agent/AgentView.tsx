@@ -1,24 +1,26 @@
 /** One agent: tabs with an address each. Those of its database come and go with the toolset. */
 
 import { useQuery } from "@tanstack/react-query";
-import { type ComponentType, lazy, Suspense, useEffect, useRef } from "react";
+import { type ComponentType, useEffect, useRef } from "react";
 import { Link, Redirect } from "wouter";
 import { explain } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { AgentShape } from "../../api/rest.generated";
-import { Icon } from "../../components/Icon";
-import { Failure, Loading, PageHeader } from "../../components/Page";
-import { WakeBanner } from "../../components/WakeBanner";
-import { ZoneOffer } from "../../components/zone";
+import { Boundary } from "../../components/frame/Boundary";
+import { lazyView } from "../../components/frame/lazyView";
+import { Failure, Loading, PageHeader } from "../../components/frame/Page";
+import { ZoneOffer } from "../../components/text/zone";
+import { Icon } from "../../components/ui/Icon";
+import { WakeBanner } from "../../components/wakes/WakeBanner";
 import { Activity } from "./Activity";
 import { Configure } from "./Configure";
 import { QuotaBanner, WritingBadge } from "./database/DatabaseStatus";
 import "./AgentView.css";
 
-const Home = lazy(() => import("./database/Home"));
-const Schema = lazy(() => import("./database/Schema"));
-const Data = lazy(() => import("./database/Data"));
-const Views = lazy(() => import("./database/Views"));
+const Home = lazyView(() => import("./database/views/Home"), true);
+const Schema = lazyView(() => import("./database/Schema"), true);
+const Data = lazyView(() => import("./database/data/Data"), true);
+const Views = lazyView(() => import("./database/views/Views"), true);
 
 interface Tab {
   name: string;
@@ -33,7 +35,7 @@ const TABS: Tab[] = [
   { name: "schema", text: "Schema", needsDatabase: true, View: Schema },
   { name: "data", text: "Data", needsDatabase: true, View: Data },
   { name: "views", text: "Views", needsDatabase: true, View: Views },
-  { name: "activity", text: "Activity", needsDatabase: true, View: Activity },
+  { name: "activity", text: "Activity", needsDatabase: false, View: Activity },
 ];
 
 export default function AgentView({ agentId, tab }: { agentId: string; tab: string }) {
@@ -47,7 +49,8 @@ export default function AgentView({ agentId, tab }: { agentId: string; tab: stri
         ?.querySelector(`[href$="/${CSS.escape(tab)}"]`)
         ?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [tab, isLoaded]);
-  if (agents.isError) return <Failure title="Agent" text={explain(agents.error)} retry={() => void agents.refetch()} />;
+  if (queries.problemOf(agents))
+    return <Failure title="Agent" text={explain(agents.error)} retry={() => void agents.refetch()} />;
   if (!agents.data) return <Loading what="the agent" />;
   const agent = agents.data.find((each) => each.id === agentId);
   if (!agent) return <Failure title="Agent not found" text="It was deleted, or it belongs to someone else." />;
@@ -70,8 +73,8 @@ export default function AgentView({ agentId, tab }: { agentId: string; tab: stri
         </Link>
       </PageHeader>
       <ZoneOffer agent={agent} />
-      {agent.self_scheduling && <WakeBanner agent={agent} />}
-      {hasDatabase && <QuotaBanner agentId={agent.id} />}
+      <WakeBanner agent={agent} />
+      {hasDatabase && <QuotaBanner agent={agent} />}
       <nav ref={tabs} className="tabs" aria-label="Parts of this agent">
         {shown.map((each) => (
           <Link
@@ -85,9 +88,9 @@ export default function AgentView({ agentId, tab }: { agentId: string; tab: stri
         {hasDatabase && <WritingBadge agentId={agent.id} />}
       </nav>
       <div className="page-body">
-        <Suspense fallback={<Loading what={current.text} />}>
+        <Boundary place={`${agent.id}/${current.name}`} isPart>
           <current.View key={agent.id} agent={agent} />
-        </Suspense>
+        </Boundary>
       </div>
     </div>
   );

@@ -5,20 +5,20 @@ import { call, explain } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { AgentShape } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
-import { Dialog } from "../../components/Dialog";
-import { ErrorText } from "../../components/ErrorText";
-import { Form } from "../../components/Form";
-import { Icon } from "../../components/Icon";
-import { MODES } from "../../components/labels";
-import { Empty, Failure, Loading, PageHeader } from "../../components/Page";
-import { PausedUntil } from "../../components/PauseMenu";
-import { Time } from "../../components/times";
+import { Empty, Failure, Loading, PageHeader } from "../../components/frame/Page";
+import { count, MODES } from "../../components/text/labels";
+import { Time } from "../../components/text/times";
+import { Dialog } from "../../components/ui/Dialog";
+import { ErrorText } from "../../components/ui/ErrorText";
+import { Form } from "../../components/ui/Form";
+import { Icon } from "../../components/ui/Icon";
+import { PausedUntil } from "../../components/wakes/PauseMenu";
 import "./AgentsView.css";
 
 export default function AgentsView() {
   const agents = useQuery(queries.agents);
   const [isCreating, setCreating] = useState(false);
-  if (agents.isError)
+  if (queries.problemOf(agents))
     return <Failure title="Agents" text={explain(agents.error)} retry={() => void agents.refetch()} />;
   if (!agents.data) return <Loading what="agents" />;
   return (
@@ -66,15 +66,15 @@ function AgentCard({ agent }: { agent: AgentShape }) {
 /** The time of the agent's next scheduled run, or that it is paused. */
 function NextWake({ agent }: { agent: AgentShape }) {
   const pauses = useQuery(queries.agentPause(agent.id)).data;
-  const times = (useQuery(queries.wakes).data ?? [])
-    .filter((wake) => wake.agent_id === agent.id)
-    .map((wake) => wake.attempt_at)
-    .sort();
+  const wakes = (useQuery(queries.wakes).data ?? []).filter((wake) => wake.agent_id === agent.id);
+  const times = wakes.map((wake) => wake.attempt_at).sort();
   const paused = pauses?.everything ?? pauses?.pause;
+  const held = wakes.filter((wake) => wake.is_paused).length;
   if (paused)
     return (
       <span className="badge wait">
         <Icon name="pause" size={13} /> paused <PausedUntil pause={paused} zone={agent.zone} />
+        {held > 0 && ` · ${count(held, "run")} on hold`}
       </span>
     );
   if (!times[0]) return null;

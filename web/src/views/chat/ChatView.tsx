@@ -6,16 +6,16 @@ import { ApiError, call, explain } from "../../api/client";
 import { showPageError } from "../../api/pageError";
 import * as queries from "../../api/queries";
 import type { SessionDetail } from "../../api/rest.generated";
-import { Failure, Loading, PageHeader } from "../../components/Page";
-import { WakeBanner } from "../../components/WakeBanner";
-import { ZoneOffer } from "../../components/zone";
+import { Failure, Loading, PageHeader } from "../../components/frame/Page";
+import { ZoneOffer } from "../../components/text/zone";
+import { WakeBanner } from "../../components/wakes/WakeBanner";
 import { Composer } from "./composer/Composer";
 import { SessionMenu } from "./SessionMenu";
 import { hasEnded, usePendingMessage } from "./sending";
 import { useSessionStream } from "./stream";
-import { Transcript } from "./Transcript";
-import { TurnView } from "./TurnView";
-import { assembleTurns } from "./turns";
+import { Transcript } from "./transcript/Transcript";
+import { TurnView } from "./transcript/TurnView";
+import { assembleTurns } from "./transcript/turns";
 import "./ChatView.css";
 
 export function ChatView({ sessionId }: { sessionId: string }) {
@@ -23,7 +23,7 @@ export function ChatView({ sessionId }: { sessionId: string }) {
   if (loaded.isError && loaded.error instanceof ApiError && loaded.error.status === 404) {
     return <Failure title="Session not found" text="It was deleted, or it belongs to someone else." />;
   }
-  if (loaded.isError)
+  if (queries.problemOf(loaded))
     return (
       <Failure
         title="The session could not be loaded"

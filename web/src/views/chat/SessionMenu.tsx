@@ -5,11 +5,11 @@ import { useAct } from "../../api/queries";
 import type { AgentShape, SessionDetail } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
 import { download } from "../../api/tickets";
-import { Confirm, Dialog } from "../../components/Dialog";
-import { ErrorText } from "../../components/ErrorText";
-import { Form } from "../../components/Form";
-import { Icon } from "../../components/Icon";
-import { Menu, MenuItem } from "../../components/Menu";
+import { Confirm, Dialog } from "../../components/ui/Dialog";
+import { ErrorText } from "../../components/ui/ErrorText";
+import { Form } from "../../components/ui/Form";
+import { Icon } from "../../components/ui/Icon";
+import { Menu, MenuItem } from "../../components/ui/Menu";
 
 /** Actions on a whole session. */
 export function SessionMenu({ session, agent }: { session: SessionDetail; agent: AgentShape | undefined }) {

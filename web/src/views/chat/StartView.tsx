@@ -6,9 +6,10 @@ import { useLocation, useSearchParams } from "wouter";
 import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { AgentShape } from "../../api/rest.generated";
-import { TOOLSETS } from "../../api/server.generated";
-import { PageHeader } from "../../components/Page";
+import { PageHeader } from "../../components/frame/Page";
 import { Composer } from "./composer/Composer";
+import { Examples } from "./Examples";
+import { ModelCard } from "./ModelCard";
 import { type OutgoingMessage, sendMessage } from "./sending";
 import "./StartView.css";
 
@@ -32,7 +33,7 @@ export function StartView() {
           <p className="muted">
             {agent?.self_scheduling === false
               ? "It works when you write to it or schedule a run. Self-scheduling is off, so it cannot set its own alarm."
-              : "Now, or later: it can set its own alarm, and you can watch it wake."}
+              : "Now, or later: it can schedule its own runs, and you can watch them."}
           </p>
         </div>
         <Composer
@@ -53,10 +54,15 @@ export function StartView() {
             />
           )}
         </Composer>
-        <Suggestions
-          agent={agent}
-          onChoose={(content) => void getSessionId().then((id) => send({ content, images: [], files: [] }, id))}
-        />
+        {agent && (
+          <>
+            <Examples
+              agent={agent}
+              onChoose={(content) => void getSessionId().then((id) => send({ content, images: [], files: [] }, id))}
+            />
+            <ModelCard agent={agent} />
+          </>
+        )}
       </div>
     </div>
   );
@@ -94,33 +100,5 @@ function AgentPicker({ agents, chosen, onChange }: AgentPickerProps) {
         ))}
       </select>
     </label>
-  );
-}
-
-type ToolsetName = keyof typeof TOOLSETS;
-
-/** Return whether an agent can use the tools of a toolset. */
-function has({ toolsets, self_scheduling }: AgentShape, name: ToolsetName): boolean {
-  return toolsets.includes(name) && (self_scheduling || !TOOLSETS[name].needs_self_scheduling);
-}
-
-const SUGGESTIONS: { text: string; needs?: ToolsetName }[] = [
-  { text: "What can you do?" },
-  { text: "Write buy milk to notes.txt", needs: "files" },
-  { text: "In 10 seconds check notes.txt", needs: "recall" },
-];
-
-function Suggestions({ agent, onChoose }: { agent: AgentShape | undefined; onChoose: (text: string) => void }) {
-  const possible = SUGGESTIONS.filter(({ needs }) => !needs || (agent && has(agent, needs)));
-  return (
-    <ul className="suggestions" aria-label="Examples">
-      {possible.map(({ text }) => (
-        <li key={text}>
-          <button type="button" className="quiet" onClick={() => onChoose(text)}>
-            {text}
-          </button>
-        </li>
-      ))}
-    </ul>
   );
 }

@@ -3,7 +3,7 @@
 import { useCallback, useState } from "react";
 import { call, type Uploaded } from "../../api/client";
 import type { MessageShape, RunShape, SessionDetail } from "../../api/rest.generated";
-import type { PendingMessage } from "./turns";
+import type { PendingMessage } from "./transcript/turns";
 
 export interface OutgoingMessage {
   content: string;

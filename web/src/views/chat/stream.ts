@@ -7,9 +7,9 @@ import { queryClient, session as sessionQuery } from "../../api/queries";
 import type { SessionDetail } from "../../api/rest.generated";
 import { type LinkState, LiveSocket } from "../../api/socket";
 import { staleQueries } from "../../api/stale";
-import { addFrame, settleAll } from "./frames";
-import type { Item } from "./items";
-import { savedPart, toTurns } from "./turns";
+import { addFrame, settleAll } from "./transcript/frames";
+import type { Item } from "./transcript/items";
+import { savedPart, toTurns } from "./transcript/turns";
 
 export interface LiveRun {
   runId: string;

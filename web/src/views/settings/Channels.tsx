@@ -6,11 +6,11 @@ import { call, explain } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { ChannelShape } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
-import { Confirm } from "../../components/Dialog";
-import { ErrorText } from "../../components/ErrorText";
-import { Form } from "../../components/Form";
-import { SettingsSection } from "../../components/SettingsSection";
-import { Time } from "../../components/times";
+import { Time } from "../../components/text/times";
+import { Confirm } from "../../components/ui/Dialog";
+import { ErrorText } from "../../components/ui/ErrorText";
+import { Form } from "../../components/ui/Form";
+import { SettingsSection } from "../../components/ui/SettingsSection";
 
 const CHANGES = [["channels"]];
 

@@ -4,12 +4,12 @@ import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { UserShape } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
-import { CopyButton } from "../../components/CodeBlock";
-import { Confirm } from "../../components/Dialog";
-import { Form } from "../../components/Form";
-import { SettingsSection } from "../../components/SettingsSection";
-import { Time } from "../../components/times";
-import { Problem } from "./Problem";
+import { LoginProblem } from "../../components/frame/LoginProblem";
+import { CopyButton } from "../../components/text/CodeBlock";
+import { Time } from "../../components/text/times";
+import { Confirm } from "../../components/ui/Dialog";
+import { Form } from "../../components/ui/Form";
+import { SettingsSection } from "../../components/ui/SettingsSection";
 
 export function People({ meId }: { meId: string }) {
   const users = useQuery(queries.users).data ?? [];
@@ -92,7 +92,7 @@ export function People({ meId }: { meId: string }) {
         />
         <button type="submit">Add a person</button>
       </Form>
-      <Problem error={problem} />
+      <LoginProblem error={problem} />
     </SettingsSection>
   );
 }

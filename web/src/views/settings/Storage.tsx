@@ -1,8 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import * as queries from "../../api/queries";
-import { ErrorText } from "../../components/ErrorText";
-import { Fact, Facts } from "../../components/Facts";
-import { SettingsSection } from "../../components/SettingsSection";
+import { ErrorText } from "../../components/ui/ErrorText";
+import { Fact, Facts } from "../../components/ui/Facts";
+import { SettingsSection } from "../../components/ui/SettingsSection";
 
 export function Storage() {
   const storage = useQuery(queries.storage);
@@ -20,10 +20,10 @@ export function Storage() {
           <Fact name="Agents' databases">{size(data.database_bytes)}</Fact>
           <Fact name="Run streams">kept for {data.retention.events_hours} h after the run; messages stay</Fact>
           <Fact name="Skipped runs">listed for {data.retention.skipped_days} days, then counted</Fact>
-          <Fact name="Unattended recalls">
+          <Fact name="Recurring runs">
             {data.retention.forget_recalls_after_days
-              ? `a recurring recall ends after ${data.retention.forget_recalls_after_days} days without you; the inbox says so`
-              : "recurring recalls never end by themselves"}
+              ? `end after ${data.retention.forget_recalls_after_days} days without you; the inbox says so`
+              : "never end by themselves"}
           </Fact>
         </Facts>
       )}

@@ -4,11 +4,11 @@ import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { NewTokenShape } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
-import { CopyButton } from "../../components/CodeBlock";
-import { Form } from "../../components/Form";
-import { SettingsSection } from "../../components/SettingsSection";
-import { Time } from "../../components/times";
-import { Problem } from "./Problem";
+import { LoginProblem } from "../../components/frame/LoginProblem";
+import { CopyButton } from "../../components/text/CodeBlock";
+import { Time } from "../../components/text/times";
+import { Form } from "../../components/ui/Form";
+import { SettingsSection } from "../../components/ui/SettingsSection";
 
 const SCOPES: [NewTokenShape["scope"], string][] = [
   ["read", "Read — view only"],
@@ -85,7 +85,7 @@ export function Tokens() {
         </select>
         <button type="submit">Create token</button>
       </Form>
-      <Problem error={problem} />
+      <LoginProblem error={problem} />
     </SettingsSection>
   );
 }

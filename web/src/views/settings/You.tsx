@@ -3,10 +3,10 @@ import { useState } from "react";
 import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import { MAX_LENGTH } from "../../api/server.generated";
-import { ErrorText } from "../../components/ErrorText";
-import { Form } from "../../components/Form";
-import { SettingsSection } from "../../components/SettingsSection";
-import { BROWSER_ZONE, ZoneNames } from "../../components/zone";
+import { BROWSER_ZONE, ZoneNames } from "../../components/text/zone";
+import { ErrorText } from "../../components/ui/ErrorText";
+import { Form } from "../../components/ui/Form";
+import { SettingsSection } from "../../components/ui/SettingsSection";
 
 export function You() {
   const me = useQuery(queries.me).data;

@@ -37,8 +37,8 @@ CHARACTERS_PER_TOKEN = 4
 SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)  # at midnight every time of that day is still ahead
 INTRODUCTION = "This is the demo model, not an LLM: it knows a few fixed sentences and calls real tools for them."
 ADVICE = (
-    "For a real model set WAKEFUL_MODEL, for example anthropic:NAME with WAKEFUL_MODEL_API_KEY, or openai-chat:NAME"
-    " with WAKEFUL_MODEL_BASE_URL for any OpenAI-compatible endpoint."
+    "For a real model, the server's owner chooses *Connect a model* on the start page, or runs `wakeful model add`"
+    " on its machine. No restart is needed."
 )
 TIMED_EXAMPLES = (
     "in 10 seconds check notes.txt",

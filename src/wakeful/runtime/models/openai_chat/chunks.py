@@ -66,6 +66,7 @@ class ChatChunks:
         self._hide = hide
         self._text = Text()
         self._thinking = [Thinking(field) for field in THINKING_FIELDS]
+        self._thinking_part = Thinking("thinking")  # is not sent back
         self._calls: list[Call] = []
         self._by_index: dict[int, Call] = {}
         self.has_begun = False
@@ -134,11 +135,22 @@ class ChatChunks:
                 break  # some servers send the same thinking in both fields
         if text := delta.get("content"):
             self.has_said = True
-            self._buffer.put(self._text, text if isinstance(text, str) else _join(text))
+            if isinstance(text, str):
+                self._buffer.put(self._text, text)
+            else:
+                self._read_parts(text)
         if calls := delta.get("tool_calls"):
             self.has_said = True
             for piece in calls:
                 self._read_call(piece)
+
+    def _read_parts(self, parts: list[Any]) -> None:
+        """Read content that is a list of parts; Mistral's thinking is one of them."""
+        for part in parts:
+            if thought := part.get("thinking"):
+                self._buffer.put(self._thinking_part, thought if isinstance(thought, str) else _join(thought))
+            elif text := part.get("text"):
+                self._buffer.put(self._text, text)
 
     def _finish(self, word: str) -> None:
         if word == "error":

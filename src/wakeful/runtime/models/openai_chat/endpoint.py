@@ -1,41 +1,49 @@
 """HTTP of chat completions: one client for all runs, and the errors of a provider."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from email.utils import parsedate_to_datetime
-from functools import cache
 from http.client import responses
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote as quote_path
+from urllib.parse import urlsplit, urlunsplit
 
 import httpx2
 import orjson
 
 from wakeful.domain.errors import WakefulError
+from wakeful.domain.models.providers import OPENAI, Dialect
+from wakeful.domain.models.trials import Problem
 from wakeful.runtime.models.errors import ModelBusy, ModelFailed, is_busy, is_untrusted, quote, words_of
+from wakeful.runtime.models.guard import CONNECT_SECONDS, make_client
 
-OPENAI = "https://api.openai.com/v1"
-CONNECT_SECONDS = 30.0
-KEEPALIVE_SECONDS = 60.0
+__all__ = ["CONNECT_SECONDS", "Endpoint", "origin_of"]
+
 MAX_ERROR_BYTES = 64 * 1024
 SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})  # a 429 that waiting does not help
 
 
 class Endpoint:
-    """URL, key and connections of an OpenAI-compatible provider."""
+    """URL, key and connections of a provider. With `is_checked`, each address is checked when it is connected to."""
 
-    def __init__(self, base_url: str | None = None, api_key: str | None = None) -> None:
-        self.base_url = (base_url or OPENAI).rstrip("/")
+    def __init__(
+        self,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        dialect: Dialect | None = None,
+        is_checked: bool = False,
+    ) -> None:
+        parts = urlsplit((base_url or OPENAI).rstrip("/"))
+        self._query = parts.query
+        self.base_url = urlunsplit(parts._replace(query="", path=parts.path.rstrip("/")))
         self.origin = origin_of(self.base_url)
         self.secrets = (api_key,) if api_key else ()
+        self._dialect = dialect or Dialect()
+        self._is_checked = is_checked
         self._client: httpx2.AsyncClient | None = None
         self._draining: set[asyncio.Task[None]] = set()
-
-    @property
-    def is_openai(self) -> bool:
-        return self.base_url == OPENAI
 
     def __repr__(self) -> str:
         return f"Endpoint({self.base_url!r})"
@@ -55,27 +63,39 @@ class Endpoint:
 
     @asynccontextmanager
     async def ask(
-        self, model: str, body: dict[str, Any], on_sent: Callable[[], None]
+        self, shown: str, body: dict[str, Any], on_sent: Callable[[], None], path: str = "chat/completions"
     ) -> AsyncGenerator[httpx2.Response]:
         """Send a request and yield the response when its headers have arrived; raise if it is an error.
 
-        `on_sent` is called when the request is sent and the provider's time starts.
+        `shown` is the model's name in errors. `on_sent` is called when the request is sent and the provider's time
+        starts.
         """
         try:
-            response = await self._send(body, on_sent)
+            response = await self._send(self._url(path, body), body, on_sent)
         except (httpx2.InvalidURL, httpx2.UnsupportedProtocol) as error:
-            raise ModelFailed(model, f"{self.base_url!r} is not an address ({error}).") from error
+            raise ModelFailed(shown, f"{self.base_url!r} is not an address ({error}).", kind="address") from error
         except httpx2.TransportError as error:
             problem = f"{self.origin} cannot be reached ({quote(str(error)) or type(error).__name__})."
-            raise (ModelFailed if is_untrusted(error) else ModelBusy)(model, problem) from error
+            is_tls = is_untrusted(error)
+            raise (ModelFailed if is_tls else ModelBusy)(shown, problem, kind="tls" if is_tls else "address") from error
         try:
             if response.status_code != 200:
-                raise await self._refusal(model, response)
+                raise await self._refusal(shown, response)
+            if response.headers.get("content-type", "").startswith("text/html"):
+                problem = f"{self.origin} answered with a web page. Is the address right?"
+                raise ModelFailed(shown, problem, status=200, kind="not_a_model")
             yield response
         finally:
             await response.aclose()
 
-    async def _send(self, body: dict[str, Any], on_sent: Callable[[], None]) -> httpx2.Response:
+    def _url(self, path: str, body: dict[str, Any]) -> str:
+        if not self._query:
+            return f"{self.base_url}/{path}"
+        # Azure's dated API has the deployment in its path.
+        deployment = quote_path(str(body["model"]), safe="")
+        return f"{self.base_url}/openai/deployments/{deployment}/{path}?{self._query}"
+
+    async def _send(self, url: str, body: dict[str, Any], on_sent: Callable[[], None]) -> httpx2.Response:
         client = self._client = self._client or self._connect()
         is_fresh = False
 
@@ -85,9 +105,7 @@ class Endpoint:
             if event.endswith(".receive_response_headers.started"):
                 on_sent()
 
-        request = client.build_request(
-            "POST", f"{self.base_url}/chat/completions", content=orjson.dumps(body), extensions={"trace": note}
-        )
+        request = client.build_request("POST", url, content=orjson.dumps(body), extensions={"trace": note})
         try:
             return await client.send(request, stream=True)
         except (httpx2.ReadError, httpx2.RemoteProtocolError, httpx2.WriteError):
@@ -104,24 +122,32 @@ class Endpoint:
             "Content-Type": "application/json",
             "User-Agent": "wakeful",
         }
-        if self.secrets:
-            headers["Authorization"] = f"Bearer {self.secrets[0]}"
-        return httpx2.AsyncClient(
-            headers=headers,
-            # `Reading` measures silence; the client has a timeout for connecting only.
-            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
-            limits=httpx2.Limits(max_connections=None, keepalive_expiry=KEEPALIVE_SECONDS),
-            verify=_tls_context(),
-        )
+        headers |= key_headers(self._dialect, *self.secrets)
+        # `Reading` measures silence; the client has a timeout for connecting only.
+        return make_client(self.base_url, headers, has_key=bool(self.secrets), is_checked=self._is_checked)
 
-    async def _refusal(self, model: str, response: httpx2.Response) -> WakefulError:
+    async def _refusal(self, shown: str, response: httpx2.Response) -> WakefulError:
         status = response.status_code
+        if response.is_redirect:
+            to = origin_of(str(response.headers.get("location", "")))
+            problem = (
+                f"{self.origin} redirects to {to}, and redirects are not followed (HTTP {status}). Use that address."
+            )
+            return ModelFailed(shown, quote(problem), status=status, kind="address")
         body = await _read_error(response)
-        words = _phrase(status) if _is_page(body) else quote(words_of(body), hide=self.secrets) or _phrase(status)
+        words = phrase(status) if is_page(body) else quote(words_of(body), hide=self.secrets) or phrase(status)
         problem = f"{words} (HTTP {status})"
-        if is_busy(status) and not _is_spent(body):
-            return ModelBusy(model, problem, retry_after=_retry_after(response.headers), status=status)
-        return ModelFailed(model, problem, status=status)
+        kind = kind_of(status, body)
+        if is_busy(status) and kind != "quota":
+            return ModelBusy(shown, problem, retry_after=_retry_after(response.headers), status=status, kind=kind)
+        return ModelFailed(shown, problem, status=status, kind=kind)
+
+
+def key_headers(dialect: Dialect, key: str | None = None) -> dict[str, str]:
+    """Return the headers that a key is sent in."""
+    if key is None:
+        return {}
+    return {dialect.key_header: f"Bearer {key}" if dialect.key_header == "Authorization" else key}
 
 
 async def _read_error(response: httpx2.Response) -> object:
@@ -145,13 +171,24 @@ def origin_of(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
-def _is_page(body: object) -> bool:
+def is_page(body: object) -> bool:
     """Return whether this is an HTML page of a proxy, which says no more than the status."""
     return isinstance(body, str) and body.lstrip().startswith("<")
 
 
-def _phrase(status: int) -> str:
+def phrase(status: int) -> str:
     return responses.get(status, "an error without a message")
+
+
+def kind_of(status: int, body: object) -> Problem:
+    """Return the kind of failure that a status and its body mean."""
+    if _is_spent(body) or status == 402:
+        return "quota"
+    if status in (401, 403):
+        return "key"
+    if status == 404:
+        return "address" if is_page(body) or "model" not in words_of(body).lower() else "model"
+    return "busy" if is_busy(status) else "refused"
 
 
 def _is_spent(body: Any) -> bool:
@@ -170,9 +207,3 @@ def _retry_after(headers: httpx2.Headers) -> float | None:
     except (LookupError, TypeError, ValueError):
         return None
     return max(0.0, wait.total_seconds())
-
-
-@cache
-def _tls_context() -> ssl.SSLContext:
-    """Return the TLS context; the certificates are read once."""
-    return httpx2.create_ssl_context()

@@ -1,6 +1,8 @@
 """Convert messages and tools to the JSON of OpenAI-compatible chat completions."""
 
+import re
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from typing import Any
 
 from pydantic_ai.messages import (
@@ -27,6 +29,8 @@ from wakeful.runtime.models.errors import UnsupportedContent
 THINKING_FIELDS = ("reasoning_content", "reasoning")  # DeepSeek, vLLM; OpenRouter, Groq, Ollama
 
 WireMessage = dict[str, Any]
+
+_SHORT_ID = re.compile(r"[A-Za-z0-9]{9}")
 
 
 def write_messages(
@@ -56,6 +60,24 @@ def write_tools(tools: Iterable[ToolDefinition]) -> list[dict[str, Any]]:
         }
         for tool in tools
     ]
+
+
+def shorten_call_ids(messages: Iterable[WireMessage]) -> list[WireMessage]:
+    """Return the messages with call ids of 9 letters and digits; the same id always becomes the same one."""
+    shortened: list[WireMessage] = []
+    for message in messages:
+        changes: WireMessage = {}
+        if "tool_call_id" in message:
+            changes["tool_call_id"] = _short_id(message["tool_call_id"])
+        if "tool_calls" in message:
+            calls: list[WireMessage] = message["tool_calls"]
+            changes["tool_calls"] = [call | {"id": _short_id(call["id"])} for call in calls]
+        shortened.append(message | changes)
+    return shortened
+
+
+def _short_id(call_id: str) -> str:
+    return call_id if _SHORT_ID.fullmatch(call_id) else blake2b(call_id.encode(), digest_size=5).hexdigest()[:9]
 
 
 def _beginning_of_this_turn(messages: Sequence[ModelMessage]) -> int:

@@ -18,11 +18,12 @@ from pydantic_ai.settings import ModelSettings
 
 from wakeful.clock import Clock
 from wakeful.domain.errors import WakefulError
+from wakeful.domain.models.providers import CHAT, PROVIDERS, Dialect, Provider
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelSilent
 from wakeful.runtime.models.openai_chat.chunks import FINISH_REASONS, Call, ChatChunks, Target, Thinking
 from wakeful.runtime.models.openai_chat.delta_buffer import DeltaBuffer, Silence
 from wakeful.runtime.models.openai_chat.endpoint import CONNECT_SECONDS, Endpoint
-from wakeful.runtime.models.openai_chat.messages import write_messages, write_tools
+from wakeful.runtime.models.openai_chat.messages import shorten_call_ids, write_messages, write_tools
 from wakeful.runtime.models.openai_chat.sse import DataLines, LineTooLong
 from wakeful.runtime.models.streaming import ModelStream, StreamingModel
 
@@ -50,15 +51,28 @@ class ModelTimeouts:
 
 
 class OpenAIChat(StreamingModel):
-    """`openai-chat:NAME` at one endpoint."""
+    """A model at one endpoint with chat completions."""
 
-    def __init__(self, name: str, endpoint: Endpoint, clock: Clock, *, patience: ModelTimeouts | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        endpoint: Endpoint,
+        clock: Clock,
+        *,
+        patience: ModelTimeouts | None = None,
+        shown: str | None = None,
+        provider: Provider | None = None,
+        output_limit: int | None = None,
+    ) -> None:
         # The provider decides what it supports, so nothing is left out or rewritten.
         super().__init__(profile=ModelProfile(supports_thinking=True, supports_inline_system_prompts=True))
         self._name = name
+        self._shown = shown or name  # in errors: as the agent or the settings name it
         self._endpoint = endpoint
         self._clock = clock
         self._patience = patience or ModelTimeouts()
+        self._spoken_to = provider or PROVIDERS[CHAT]
+        self._output_limit = output_limit
 
     @property
     def model_name(self) -> str:
@@ -66,7 +80,7 @@ class OpenAIChat(StreamingModel):
 
     @property
     def system(self) -> str:
-        return "openai" if self._endpoint.is_openai else "openai-chat"
+        return self._spoken_to.id
 
     @property
     def base_url(self) -> str:
@@ -83,52 +97,73 @@ class OpenAIChat(StreamingModel):
         """Send the request, and yield the stream when the first chunk has arrived."""
         settings, parameters = self.prepare_request(model_settings, model_request_parameters)
         body = self._write(messages, settings or ModelSettings(), parameters)
-        reading = Reading(self._name, self._endpoint, body, self._patience)
+        reading = Reading(self._shown, self._endpoint, self._wire(body), self._patience)
         try:
             await reading.begin()
             yield ChatStream(parameters, self, self._clock.now(), reading)
         finally:
             await reading.aclose()
 
+    def _wire(self, body: dict[str, Any]) -> "WireRequest":
+        return WireRequest(body=body)
+
     def _write(
         self, messages: list[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
     ) -> dict[str, Any]:
+        dialect = self._spoken_to.dialect
         instructions = self._get_instruction_parts(messages, parameters) or []
+        written = write_messages(
+            messages, [part.content for part in instructions], model=self._shown, system=self.system
+        )
         body: dict[str, Any] = {
             "model": self._name,
-            "messages": write_messages(
-                messages, [part.content for part in instructions], model=self._name, system=self.system
-            ),
+            "messages": shorten_call_ids(written) if dialect.has_short_call_ids else written,
             "stream": True,
-            "stream_options": {"include_usage": True},
         }
+        if not dialect.reports_usage_unasked:
+            body["stream_options"] = {"include_usage": True}
         if parameters.function_tools:
             body["tools"] = write_tools(parameters.function_tools)
-        if isinstance(parameters.thinking, str):
-            body["reasoning_effort"] = parameters.thinking
-        if "max_tokens" in settings:
-            # OpenAI's own reasoning models refuse the old name; other servers do not know the new one.
-            name = "max_completion_tokens" if self._endpoint.is_openai else "max_tokens"
-            body[name] = settings["max_tokens"]
-        for ours, theirs in PLAIN_SETTINGS.items():
+        body |= _write_effort(dialect, parameters.thinking)
+        limit = settings.get("max_tokens") or self._output_limit
+        if limit is not None:
+            body[dialect.output_field] = limit
+        for ours, theirs in (PLAIN_SETTINGS | {"seed": dialect.seed_field}).items():
             if settings.get(ours) is not None:
                 body[theirs] = settings[ours]
         return body
 
 
+def _write_effort(dialect: Dialect, thinking: object) -> dict[str, Any]:
+    if not isinstance(thinking, str) or dialect.effort == "none":
+        return {}
+    return {"reasoning": {"effort": thinking}} if dialect.effort == "reasoning" else {dialect.effort: thinking}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireRequest:
+    """A request as it is sent, and how its response is read."""
+
+    body: dict[str, Any]
+    path: str = "chat/completions"
+    line_prefix: bytes = b"data:"
+    chunks: type[ChatChunks] = ChatChunks
+
+
 class Reading:
     """One request: a task reads the provider's bytes as they arrive, independent of the consumer."""
 
-    def __init__(self, model: str, endpoint: Endpoint, body: dict[str, Any], patience: ModelTimeouts) -> None:
+    def __init__(self, model: str, endpoint: Endpoint, request: WireRequest, patience: ModelTimeouts) -> None:
         self._model = model
+        self._request = request
         self._endpoint = endpoint
         self._patience = patience
         self._loop = asyncio.get_running_loop()
         self._sent_by = self._loop.time() + CONNECT_SECONDS  # when the request was sent, or must be at the latest
         self._heard_at = self._loop.time()
         self._buffer = DeltaBuffer[Target]()
-        self.chunks = ChatChunks(model, self._buffer, hide=endpoint.secrets)
-        self._task = asyncio.create_task(self._read(body))
+        self.chunks = request.chunks(model, self._buffer, hide=endpoint.secrets)
+        self._task = asyncio.create_task(self._read())
         # However the task ends, the consumer must not wait for ever.
         self._task.add_done_callback(self._end)
 
@@ -180,11 +215,12 @@ class Reading:
     def _end(self, task: asyncio.Task[None]) -> None:
         self._buffer.close(None if task.cancelled() else task.exception())
 
-    async def _read(self, body: dict[str, Any]) -> None:
+    async def _read(self) -> None:
+        request = self._request
         try:
             async with (
                 asyncio.timeout(None) as limit,
-                self._endpoint.ask(self._model, body, self._note_sent) as response,
+                self._endpoint.ask(self._model, request.body, self._note_sent, request.path) as response,
             ):
                 if response.headers.get("content-type", "").startswith("application/json"):
                     self.chunks.read(await response.aread())  # a server that does not stream
@@ -199,7 +235,7 @@ class Reading:
             pass  # the answer is complete; only the connection is lost
 
     async def _read_lines(self, response: httpx2.Response, limit: asyncio.Timeout) -> None:
-        lines, chunks, buffer = DataLines(), self.chunks, self._buffer
+        lines, chunks, buffer = DataLines(prefix=self._request.line_prefix), self.chunks, self._buffer
         is_plain = "content-encoding" not in response.headers
         try:
             async for piece in response.aiter_raw() if is_plain else response.aiter_bytes():

@@ -14,8 +14,9 @@ class DataLines:
     complete lines are returned, so a character that was split between two chunks is complete again.
     """
 
-    def __init__(self, longest: int = MAX_LINE) -> None:
+    def __init__(self, longest: int = MAX_LINE, prefix: bytes = b"data:") -> None:
         self._longest = longest
+        self._prefix = prefix  # empty: every line is a payload, as in NDJSON
         self._rest = bytearray()
 
     def feed(self, chunk: bytes) -> list[bytes]:
@@ -30,10 +31,10 @@ class DataLines:
         *lines, rest = chunk.split(b"\n")
         if rest:
             self._rest += rest
-        return [line[5:].strip() for line in lines if line.startswith(b"data:")]
+        return [line[len(self._prefix) :].strip() for line in lines if line.startswith(self._prefix)]
 
     def finish(self) -> list[bytes]:
         """Return the payload of the last line if the stream ended without a line break."""
         rest = bytes(self._rest)
         self._rest.clear()
-        return [rest[5:].strip()] if rest.startswith(b"data:") else []
+        return [rest[len(self._prefix) :].strip()] if rest.startswith(self._prefix) else []

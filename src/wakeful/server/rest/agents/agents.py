@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import time, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter
 from pydantic import AwareDatetime, BeforeValidator, Field
@@ -12,6 +12,7 @@ from wakeful.domain.agents.agents import MAX_DATABASE_MB, MAX_MODELS, MAX_SUBAGE
 from wakeful.domain.bounds.bounds import PRESETS, is_customised
 from wakeful.domain.types import Agent, Bounds, Budgets, ScheduleMode, ThinkingLevel
 from wakeful.server.auth import Admin, Reader
+from wakeful.server.rest.models.shapes import ModelTrialShape
 from wakeful.server.rest.shapes import (
     Done,
     Id,
@@ -19,7 +20,6 @@ from wakeful.server.rest.shapes import (
     PathId,
     RequestBody,
     Shape,
-    Sparse,
     Text,
     ToDollars,
     Zone,
@@ -107,16 +107,6 @@ class AgentUsage(Shape):
     cost_left: Annotated[float, ToDollars] | None
 
 
-class ModelTrialShape(Sparse):
-    """The result of a test request to the model; `reason` is the provider's error, if it failed."""
-
-    model: str
-    outcome: Literal["answered", "failed", "timed_out"]
-    seconds: float
-    said: str | None = None
-    reason: str | None = None
-
-
 class ToolShape(Shape):
     """A tool that an agent can have; one without a toolset depends on other settings of the agent."""
 
@@ -135,46 +125,70 @@ class AgentList(Shape):
 class BudgetsChange(RequestBody):
     """Fields that are left out stay unchanged; null removes a limit."""
 
-    run_tokens: Count | None = None
-    run_cost: Money | None = None
-    day_tokens: Count | None = None
-    day_cost: Money | None = None
+    run_tokens: Count | None = Field(None, description="Tokens that one run may use.")
+    run_cost: Money | None = Field(None, description="Dollars that one run may cost.")
+    day_tokens: Count | None = Field(None, description="Tokens that it may use in a day.")
+    day_cost: Money | None = Field(None, description="Dollars that it may cost in a day.")
 
 
 class ScheduleChange(RequestBody):
     """A mode sets all bounds; other fields in the same request are applied after it."""
 
-    mode: ScheduleMode | None = None
-    max_horizon_seconds: Seconds | None = None
-    min_interval_seconds: Annotated[int, Field(ge=0, le=365 * 86_400)] | None = None
-    daily_cap: Annotated[int, Field(ge=0, le=100_000)] | None = None
-    quiet_from: Clock | None = None
-    quiet_to: Clock | None = None
-    days: Annotated[list[Annotated[int, Field(ge=0, le=6)]], Field(max_length=7)] | None = None
+    mode: ScheduleMode | None = Field(
+        None, description="How freely it may book its own next run; a mode sets all limits below."
+    )
+    max_horizon_seconds: Seconds | None = Field(None, description="How far ahead it may book its next run.")
+    min_interval_seconds: Annotated[int, Field(ge=0, le=365 * 86_400)] | None = Field(
+        None, description="How long it waits at least between two runs that it booked itself."
+    )
+    daily_cap: Annotated[int, Field(ge=0, le=100_000)] | None = Field(
+        None, description="How many runs that it booked itself it may have in a day."
+    )
+    quiet_from: Clock | None = Field(None, description="When its quiet hours begin, HH:MM in its time zone.")
+    quiet_to: Clock | None = Field(None, description="When its quiet hours end, HH:MM in its time zone.")
+    days: Annotated[list[Annotated[int, Field(ge=0, le=6)]], Field(max_length=7)] | None = Field(
+        None, description="Days on which it may run; Monday is 0."
+    )
 
 
 class AgentChange(RequestBody):
     """Fields that are left out stay unchanged."""
 
-    name: Label | None = None
-    description: Text | None = None
-    model: Model | None = None
-    allowed_models: Annotated[list[Model], Field(max_length=MAX_MODELS)] | None = None
-    system_prompt: Text | None = None
-    toolsets: Toolsets | None = None
-    mcp_servers: McpNames | None = None
-    ask_before: ToolNames | None = None
-    profiles: AgentIds | None = None
-    may_write_skills: bool | None = None
-    subagents: Annotated[list[Id], Field(max_length=MAX_SUBAGENTS)] | None = None
-    planning: bool | None = None
-    thinking_level: ThinkingLevel | None = None
-    max_iterations: Annotated[int, Field(ge=1, le=1_000)] | None = None
-    run_limit_seconds: Annotated[int, Field(ge=1, le=86_400)] | None = None
+    name: Label | None = Field(None, description="Its name.")
+    description: Text | None = Field(None, description="What it is for.")
+    model: Model | None = Field(None, description="Its model; null: the server's own.")
+    allowed_models: Annotated[list[Model], Field(max_length=MAX_MODELS)] | None = Field(
+        None, description="Models that its schedules may ask for besides its own. Only an owner may set them."
+    )
+    system_prompt: Text | None = Field(None, description="Its system prompt.")
+    toolsets: Toolsets | None = Field(None, description="Its toolsets.")
+    mcp_servers: McpNames | None = Field(None, description="MCP servers whose tools it has.")
+    ask_before: ToolNames | None = Field(
+        None, description="Tools that it may call only after a person has approved the call; a name may end in *."
+    )
+    profiles: AgentIds | None = Field(None, description="Agents that it may hand a session over to.")
+    may_write_skills: bool | None = Field(None, description="Whether it may write its own skills.")
+    subagents: Annotated[list[Id], Field(max_length=MAX_SUBAGENTS)] | None = Field(
+        None, description="Agents that it may give tasks to."
+    )
+    planning: bool | None = Field(None, description="Whether it makes a plan before it answers.")
+    thinking_level: ThinkingLevel | None = Field(
+        None, description="How much the model reasons; null: the provider's default."
+    )
+    max_iterations: Annotated[int, Field(ge=1, le=1_000)] | None = Field(
+        None, description="How many model calls a run may make."
+    )
+    run_limit_seconds: Annotated[int, Field(ge=1, le=86_400)] | None = Field(
+        None, description="How long a run may take."
+    )
     budgets: BudgetsChange | None = None
-    database_mb: Annotated[int, Field(ge=1, le=MAX_DATABASE_MB)] | None = None
-    timezone: Zone | None = None  # null: its user's
-    self_scheduling: bool | None = None
+    database_mb: Annotated[int, Field(ge=1, le=MAX_DATABASE_MB)] | None = Field(
+        None, description="How much its own database may hold, in MB; null: the server's default."
+    )
+    timezone: Zone | None = Field(None, description="Its IANA time zone; null: its user's.")
+    self_scheduling: bool | None = Field(
+        None, description="Whether it may book its own wakes. Switching it off cancels those that it booked."
+    )
     schedule: ScheduleChange | None = None
 
 
@@ -217,9 +231,13 @@ async def get_agent_usage(caller: Reader, services: ServicesDep, agent_id: PathI
 
 @router.post("/agents/{agent_id}/test-model")
 async def test_agent_model(caller: Admin, services: ServicesDep, agent_id: PathId) -> ModelTrialShape:
-    """Send a test request to an agent's model. It does not count against any budget."""
+    """Send a test request to an agent's model, with one tool. It does not count against any budget.
+
+    Returns within about 20 seconds; the outcome `waiting` means that the test goes on, and that the same request
+    returns its result.
+    """
     agent = await services.agents.get(agent_id, caller.user.id)
-    return ModelTrialShape.model_validate(await services.try_model(agent.model))
+    return ModelTrialShape.model_validate(await services.models.test_of_agent(agent.model))
 
 
 @router.get("/tools")
@@ -243,12 +261,12 @@ async def delete_agent(caller: Admin, services: ServicesDep, agent_id: PathId) -
     return Done()
 
 
-_NULLABLE = frozenset({"model", "thinking_level", "database_mb", "timezone"})  # null has a meaning
+NULLABLE = frozenset({"model", "thinking_level", "database_mb", "timezone"})  # null has a meaning
 
 
 def _changes(asked: AgentChange, bounds: Bounds, budgets: Budgets) -> dict[str, Any]:
     """Return the new values of an agent's fields."""
-    changes = asked.to_changes(_NULLABLE)
+    changes = asked.to_changes(NULLABLE)
     for name in changes.keys() & {"toolsets", "allowed_models", "mcp_servers", "ask_before", "profiles", "subagents"}:
         changes[name] = tuple(dict.fromkeys(changes[name]))
     if "run_limit_seconds" in changes:

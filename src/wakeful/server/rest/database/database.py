@@ -43,6 +43,7 @@ class DatabaseShape(Shape):
     in_flight: int  # writes in progress
     used_bytes: int | None
     quota_bytes: int | None
+    default_quota_bytes: int  # of agents without their own; only an owner of the server may set more
     tables: list[TableBrief]
     views: list[ViewBrief]
 
@@ -196,6 +197,7 @@ async def get_database(ask: Reading, agent_id: PathId) -> DatabaseShape:
         in_flight=files.in_flight(agent_id),
         used_bytes=0 if state == "none" else storage.get("used_bytes"),
         quota_bytes=storage.get("quota_bytes"),
+        default_quota_bytes=files.default_quota,
         tables=found.get("tables", []),
         views=found.get("views", []),
     )

@@ -4,9 +4,10 @@ from typing import Any
 from urllib.parse import quote
 
 from fastapi import APIRouter
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from wakeful.domain.inbox.notices import call_to_approve
+from wakeful.domain.inbox.times import write_times
 from wakeful.domain.types import Notice
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.pages import Most
@@ -29,6 +30,11 @@ class ActionShape(Shape):
 class NotificationShape(shape_of(Notice, without=("user_id", "once_key", "taken_at", "told_at"))):
     """A notification in the inbox. `view_ref` is a saved view of the agent's database that shows more."""
 
+    body: str = Field(description="Its times are in the zone of the user.")
+    times: dict[str, AwareDatetime] = Field(
+        description="The times in `body`: as they are written there, and the instants."
+    )
+    resolved_at: AwareDatetime | None = Field(description="When what it asks for was done.")
     actions: list[ActionShape] = Field(default_factory=list[ActionShape])
 
 
@@ -40,7 +46,7 @@ class Notifications(Shape):
 async def list_notifications(caller: Reader, services: ServicesDep, most: Most = 50) -> Notifications:
     """List the latest notifications."""
     found = await services.notices.of_user(caller.user.id, most)
-    return Notifications(notifications=[_to_body(notice) for notice in found])
+    return Notifications(notifications=[_to_body(notice, caller.user.timezone) for notice in found])
 
 
 @router.post("/notifications/read")
@@ -57,8 +63,9 @@ async def read_one(caller: Chatter, services: ServicesDep, notification_id: Path
     return Done()
 
 
-def _to_body(notice: Notice) -> NotificationShape:
-    shown = NotificationShape.model_validate(notice)
+def _to_body(notice: Notice, zone: str | None) -> NotificationShape:
+    text = write_times(notice, zone)
+    shown = NotificationShape.from_fields(notice, body=text.body, times=text.times)
     call_id = call_to_approve(notice)
     if call_id is None:
         return shown

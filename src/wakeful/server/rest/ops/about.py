@@ -5,24 +5,34 @@ from typing import Literal
 from fastapi import APIRouter, Request
 
 from wakeful.domain.agents.confinement import Confined
+from wakeful.domain.models.names import DEMO
 from wakeful.server.auth import Reader
 from wakeful.server.rest.shapes import Shape
 from wakeful.server.routes import DoorRoute
+from wakeful.server.services import ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["health"])
 
 
-class About(Shape):
-    """A server, as far as all its users may know."""
+class Fixed(Shape):
+    """The facts about a server that do not change while it runs."""
 
     version: str
-    model: str  # of agents without one of their own
-    is_demo: bool  # the model is the built-in demo, which is not an LLM
     store: Literal["sqlite", "postgresql"]
     shell: Confined  # how commands of the toolset `shell` are run on this node
 
 
+class About(Fixed):
+    """A server, as far as all its users may know."""
+
+    model: str  # of agents without one of their own
+    is_demo: bool  # the model is the built-in demo, which is not an LLM
+    models: list[str]  # names of the models that agents can have, besides PROVIDER:MODEL and `demo`
+
+
 @router.get("/about")
-async def about(_caller: Reader, request: Request) -> About:
+async def about(_caller: Reader, request: Request, services: ServicesDep) -> About:
     """Show the version, the model, the store, and how shell commands are confined."""
-    return request.app.state.about
+    fixed: Fixed = request.app.state.about
+    catalog = services.models.catalog
+    return About(**fixed.model_dump(), model=catalog.default, is_demo=catalog.default == DEMO, models=catalog.names)

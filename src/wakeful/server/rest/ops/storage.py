@@ -24,6 +24,7 @@ class StorageShape(Shape):
     store_bytes: int
     workspace_bytes: int
     database_bytes: int
+    free_bytes: int  # on the disk of the data directory
     retention: RetentionShape
 
 
@@ -35,6 +36,7 @@ async def get_storage(caller: Reader, services: ServicesDep) -> StorageShape:
         store_bytes=used.store,
         workspace_bytes=used.workspaces,
         database_bytes=used.databases,
+        free_bytes=used.free,
         retention=RetentionShape(
             events_hours=int(kept.events.total_seconds() // 3600),
             skipped_days=kept.skipped.days,

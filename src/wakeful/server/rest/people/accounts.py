@@ -1,5 +1,6 @@
 """Routes for users, tokens, login links and tickets."""
 
+from datetime import timedelta
 from typing import Annotated, Literal
 
 from fastapi import APIRouter
@@ -13,6 +14,9 @@ from wakeful.server.routes import DoorRoute
 from wakeful.server.tickets import target_in, with_ticket
 
 router = APIRouter(route_class=DoorRoute, tags=["accounts"])
+
+
+MAX_LIFE_SECONDS = 100 * 366 * 86_400
 
 
 class UserShape(shape_of(User, without=("deleted_at",))):
@@ -66,6 +70,7 @@ class NewTokenShape(RequestBody):
     name: Label
     scope: Scope
     expires_at: TimeField | None = None
+    expires_in: Annotated[int, Field(ge=1, le=MAX_LIFE_SECONDS)] | None = None  # seconds; instead of expires_at
     user_id: Id | None = None  # another user; owners only
 
 
@@ -156,7 +161,12 @@ async def make_token(caller: Admin, accounts: AccountsDep, asked: NewTokenShape)
     A browser can do this within ten minutes after its login.
     """
     made = await accounts.make_token(
-        caller, name=asked.name, scope=asked.scope, expires_at=asked.expires_at, user_id=asked.user_id
+        caller,
+        name=asked.name,
+        scope=asked.scope,
+        expires_at=asked.expires_at,
+        lasts=None if asked.expires_in is None else timedelta(seconds=asked.expires_in),
+        user_id=asked.user_id,
     )
     return MadeToken.model_validate(made)
 

@@ -46,7 +46,9 @@ class RunShape(Shape):
     reason: str | None
     note: RunNote | None = Field(
         description="What to know about a run that succeeded: did_nothing (woken, it neither called a tool nor said "
-        "anything), empty_answer (it ended without a final answer), or the limit that ended it early."
+        "anything), empty_answer (it ended without a final answer), call_as_text (its answer contains a tool call as "
+        "text, which was not made), unkept_promise (it promised later work and booked nothing), or the limit that "
+        "ended it early."
     )
     error: str | None
     attempt: int = Field(
@@ -58,8 +60,17 @@ class RunShape(Shape):
     finished_at: AwareDatetime | None
 
 
-class RunDetail(RunShape):
+class RunEntry(RunShape):
+    about: str = Field(description="What it was about: the label of its wake, or the first words it was given.")
+
+
+class RunDetail(RunEntry):
     usage: UsageShape | None
+
+
+class RunWithTexts(RunDetail):
+    brief: str = Field(description="The text that it was given: a message, or the instructions of its wake.")
+    answer: str = Field(description="The last reply that the agent wrote in it; empty if there is none yet.")
 
 
 class RunList(Sparse):
@@ -114,18 +125,23 @@ async def list_runs(
         before=read_page(page),
         most=most,
     )
-    used = await services.runs.usage([run.id for run in found])
+    ids = [run.id for run in found]
+    used, about = await services.runs.usage(ids), await services.runs.subjects(ids)
     return RunList(
-        runs=[RunDetail.from_fields(run, usage=used.get(run.id)) for run in found],
+        runs=[RunDetail.from_fields(run, about=about.get(run.id, ""), usage=used.get(run.id)) for run in found],
         next=next_page(found, most, lambda run: (run.queued_at, run.id)),
     )
 
 
 @router.get("/runs/{run_id}")
-async def get_run(caller: Reader, services: ServicesDep, run_id: PathId) -> RunDetail:
-    """Show a run and what it used."""
+async def get_run(caller: Reader, services: ServicesDep, run_id: PathId) -> RunWithTexts:
+    """Show a run: what it was given, what it answered, and what it used."""
     run = await services.runs.get(run_id, caller.user.id)
-    return RunDetail.from_fields(run, usage=(await services.runs.usage([run_id])).get(run_id))
+    used, about = await services.runs.usage([run_id]), await services.runs.subjects([run_id])
+    texts = await services.runs.texts(run)
+    return RunWithTexts.from_fields(
+        run, about=about.get(run_id, ""), usage=used.get(run_id), brief=texts.brief, answer=texts.answer
+    )
 
 
 @router.get("/runs/{run_id}/events")

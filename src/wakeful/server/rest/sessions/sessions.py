@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 from wakeful.domain.attachments import MAX_IMAGES
 from wakeful.domain.doors.schedule import PREFIX
 from wakeful.domain.errors import NotFound
-from wakeful.domain.types import Message, Session, Upload
+from wakeful.domain.types import Message, ServerNoteCode, Session, Upload
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.runs.runs import StopAnswer
@@ -28,6 +28,11 @@ router = APIRouter(route_class=DoorRoute, tags=["sessions"])
 Title = Annotated[str, Field(max_length=MAX_TITLE, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 Wanted = Annotated[
     str, Query(max_length=MAX_TITLE, pattern=r"^[^\x00]*$", description="Words in the title; case does not matter.")
+]
+
+Unattended = Annotated[
+    bool | None,
+    Query(description="True: only sessions that a scheduled run began and nobody has written in. False: the others."),
 ]
 
 
@@ -59,7 +64,8 @@ class MessageShape(Shape):
     images: list[dict[str, str]] | None = None
     files: list[dict[str, str]] | None = None
     is_cut_off: bool = False  # stopped or failed in mid-sentence
-    note: str | None = None  # why the run ended early
+    note: str | None = None  # why the run ended early; of a message with the role notice, why the server wrote it
+    remark: ServerNoteCode | None = None  # of the server, on an answer
     timestamp: str | None = None  # of a preloaded message, as the schedule gave it
     subagent: SubagentStep | None = None  # of a message with the role subagent
 
@@ -151,12 +157,19 @@ async def list_sessions(
     agent_id: Id | None = None,
     q: Wanted | None = None,
     has_recall: bool = False,
+    unattended: Unattended = None,
     most: Most = 50,
     page: Page = None,
 ) -> SessionList:
     """List the caller's sessions, the latest first: all, or those with words in the title, or with a pending recall."""
     found = await services.sessions.find(
-        caller.user.id, agent_id=agent_id, named=q, with_recall=has_recall, before=read_page(page), most=most
+        caller.user.id,
+        agent_id=agent_id,
+        named=q,
+        with_recall=has_recall,
+        is_unattended=unattended,
+        before=read_page(page),
+        most=most,
     )
     return SessionList(
         sessions=[_to_body(view) for view in found],
@@ -258,7 +271,7 @@ def _to_body(view: SessionView) -> SessionShape:
         scheduled_from_label=session.origin_label if is_scheduled else None,
         is_running=view.is_running,
         is_failed=view.is_failed,
-        recall=view.recall,
+        recall=None if view.recall is None else RecallShape.from_fields(view.recall, is_paused=view.is_paused),
     )
 
 
@@ -286,6 +299,7 @@ def _message_to_body(message: Message, index: int) -> MessageShape:
         files=data.get("files") or None,
         is_cut_off=bool(data.get("cut_off")),
         note=data.get("note"),
+        remark=data.get("remark"),
         timestamp=_said_at(message),
         subagent=subagent,
     )

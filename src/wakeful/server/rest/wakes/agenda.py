@@ -1,21 +1,25 @@
-"""Routes for the agenda: past and future runs."""
+"""Routes for the agenda, and for previews of bookings and changes."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, Field
 
+from wakeful.domain.doors.next_run import NextRunRequest
 from wakeful.domain.doors.recall import MAX_RUNS, MAX_SECONDS, RecallRequest
 from wakeful.domain.wakes.agenda import Planned
 from wakeful.server.auth import Reader
-from wakeful.server.rest.runs.runs import RunShape
-from wakeful.server.rest.shapes import Id, Shape, shape_of
+from wakeful.server.rest.runs.runs import RunEntry
+from wakeful.server.rest.shapes import Id, PathId, Shape, shape_of
+from wakeful.server.rest.wakes.wakes import BookingShape
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
+from wakeful.service.wakes.agenda import Preview
 
 router = APIRouter(route_class=DoorRoute, tags=["agenda"])
 
 Words = Annotated[str, Query(max_length=200)]
+_NO_TEXT = "(preview)"
 
 
 class PlannedShape(shape_of(Planned)):
@@ -23,16 +27,23 @@ class PlannedShape(shape_of(Planned)):
 
 
 class AgendaShape(Shape):
-    ran: list[RunShape]
+    ran: list[RunEntry]
     planned: list[PlannedShape]
+    held: list[PlannedShape] = Field(
+        description="What waits for someone to resume: `at` is when it would run if the pause ended now."
+    )
 
 
-class TimeShape(shape_of(Planned, without=("wake_id", "agent_id", "session_id", "kind", "comment"))):
-    """One time of a recall that is not booked yet."""
+class TimeShape(shape_of(Planned, without=("wake_id", "agent_id", "session_id", "kind", "comment", "about"))):
+    """One time of a run that is not booked yet."""
 
 
-class Preview(Shape):
+class PreviewShape(Shape):
+    """The planned booking. During a pause without an end, `times` is empty and `held` has the times."""
+
     times: list[TimeShape]
+    held: list[TimeShape]
+    booking: BookingShape | None
 
 
 @router.get("/agenda")
@@ -44,9 +55,8 @@ async def get_agenda(
 ) -> AgendaShape:
     """List past and future runs: recurrence is expanded, pauses and bounds are applied, and moves have a reason."""
     found = await services.agenda.between(caller.user.id, start, end)
-    return AgendaShape(
-        ran=[RunShape.model_validate(run) for run in found.ran],
-        planned=[PlannedShape.model_validate(each) for each in found.planned],
+    return AgendaShape.from_fields(
+        found, ran=[RunEntry.from_fields(run, about=found.subjects.get(run.id, "")) for run in found.ran]
     )
 
 
@@ -55,18 +65,22 @@ async def preview(
     caller: Reader,
     services: ServicesDep,
     agent_id: Id,
+    kind: Annotated[Literal["recall", "next_run"], Query(description="What would be booked.")] = "recall",
     when: Words | None = None,
     interval_seconds: Annotated[int, Query(ge=1, le=MAX_SECONDS)] | None = None,
     cron: Words | None = None,
     timezone: Words | None = None,
     until: Words | None = None,
     max_runs: Annotated[int, Query(ge=1, le=MAX_RUNS)] | None = None,
-) -> Preview:
-    """List the next five times of a rule before it is booked, with the reason if one is moved."""
+) -> PreviewShape:
+    """List the next five times of a booking before it is made, with the reason if one is moved."""
+    if kind == "next_run":
+        wanted = NextRunRequest(when=when, timezone=timezone, instructions=_NO_TEXT)
+        return _to_body(await services.agenda.preview_next_run(wanted, agent_id, caller.user.id))
     recurring = interval_seconds is not None or cron is not None
     request = RecallRequest(
         call_type="recurring" if recurring else "once",
-        additional_context_message="(preview)",
+        additional_context_message=_NO_TEXT,
         when=when,
         timezone=timezone,
         interval_seconds=interval_seconds,
@@ -74,5 +88,24 @@ async def preview(
         until=until,
         max_runs=max_runs,
     )
-    times = await services.agenda.preview(request, agent_id, caller.user.id)
-    return Preview(times=[TimeShape.model_validate(each) for each in times])
+    return _to_body(await services.agenda.preview(request, agent_id, caller.user.id))
+
+
+@router.get("/wakes/{wake_id}/preview")
+async def preview_change(
+    caller: Reader,
+    services: ServicesDep,
+    wake_id: PathId,
+    when: Words | None = None,
+    interval_seconds: Annotated[int, Query(ge=1, le=MAX_SECONDS)] | None = None,
+    cron: Words | None = None,
+    timezone: Words | None = None,
+) -> PreviewShape:
+    """List the next five times of a pending wake before it is changed."""
+    asked = {"when": when, "interval_seconds": interval_seconds, "cron": cron, "timezone": timezone}
+    changes = {name: value for name, value in asked.items() if value is not None}
+    return _to_body(await services.agenda.preview_edit(wake_id, caller.user.id, changes))
+
+
+def _to_body(found: Preview) -> PreviewShape:
+    return PreviewShape.from_fields(found, booking=found.wake.booking)

@@ -6,12 +6,13 @@ from fastapi import APIRouter
 from pydantic import AwareDatetime, Field, Strict
 
 from wakeful.domain.doors.next_run import NextRunRequest
-from wakeful.domain.types import OnMiss, Priority, ScheduledBy, WakeStatus
+from wakeful.domain.types import OnMiss, Priority, ScheduledBy, Wake, WakeStatus
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.runs.runs import RunShape
 from wakeful.server.rest.shapes import Done, PathId, Shape, Text, body_of
+from wakeful.server.rest.wakes.wakes import BookingShape, IsPaused
 from wakeful.server.routes import DoorRoute
-from wakeful.server.services import ServicesDep
+from wakeful.server.services import Services, ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["next runs"])
 
@@ -32,6 +33,8 @@ class NextRunShape(Shape):
     scheduled_at: AwareDatetime = Field(validation_alias="nominal_at")
     attempt_at: AwareDatetime  # later than scheduled_at while something holds it
     held_by: str | None
+    is_paused: IsPaused
+    booking: BookingShape | None
     instructions: str
     context_views: list[str]
     priority: Priority
@@ -62,7 +65,7 @@ class NextRunBooked(Shape):
 async def get_next_run(caller: Reader, services: ServicesDep, agent_id: PathId) -> NextRunAnswer:
     """Show the pending next run of an agent."""
     wake = await services.next_runs.pending(agent_id, caller.user.id)
-    return NextRunAnswer(next_run=None if wake is None else NextRunShape.model_validate(wake))
+    return NextRunAnswer(next_run=None if wake is None else await _to_body(services, wake))
 
 
 @router.put("/agents/{agent_id}/next-run")
@@ -70,7 +73,7 @@ async def book_next_run(caller: Planner, services: ServicesDep, agent_id: PathId
     """Book an agent's next run and replace the pending one. People are limited only by the agent's horizon."""
     booked = await services.next_runs.book(asked.to_request(NextRunRequest), agent_id, caller.user.id)
     return NextRunBooked(
-        next_run=NextRunShape.model_validate(booked.wake),
+        next_run=await _to_body(services, booked.wake),
         told=booked.told,
         clamped=booked.clamped.clamped,
         clamp_reasons=list(booked.clamped.reasons),
@@ -90,3 +93,7 @@ async def cancel_next_run(caller: Planner, services: ServicesDep, agent_id: Path
 async def run_next_run_now(caller: Planner, services: ServicesDep, agent_id: PathId) -> RunShape:
     """Run the next run now, even if it is paused; it is over then."""
     return RunShape.model_validate(await services.next_runs.run_now(agent_id, caller.user.id))
+
+
+async def _to_body(services: Services, wake: Wake) -> NextRunShape:
+    return NextRunShape.from_fields(wake, is_paused=wake.id in await services.pauses.holding([wake]))

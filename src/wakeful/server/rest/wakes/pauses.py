@@ -1,25 +1,31 @@
 """Routes for pauses of one agent, and of all agents."""
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter
 from pydantic import AwareDatetime, BeforeValidator, Field
 
 from wakeful.domain.bounds.pauses import PausePreset
-from wakeful.domain.types import FOREVER, Pause
+from wakeful.domain.types import FOREVER
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.shapes import Done, PathId, RequestBody, Shape, Text, TimeField
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
+from wakeful.service.wakes.pauses import ActivePause
 
 router = APIRouter(route_class=DoorRoute, tags=["pauses"])
 
 
+_MAX_SECONDS = 10 * 366 * 86_400
+
+
 class NewPause(RequestBody):
-    """A pause until an instant or for a preset; without either, until it is resumed."""
+    """A pause until an instant, for a number of seconds or for a preset; without any, until it is resumed."""
 
     until: TimeField | None = None
+    seconds: Annotated[int, Field(ge=1, le=_MAX_SECONDS)] | None = None
     preset: PausePreset | None = None
     reason: Annotated[Text, Field(max_length=1_000)] = ""
     stop: bool = False  # also stop running runs, chat included
@@ -37,6 +43,7 @@ class PauseShape(Shape):
     started_at: AwareDatetime
     until: Annotated[AwareDatetime | None, BeforeValidator(_unless_forever)]  # null: until it is resumed
     reason: str
+    held: int = Field(description="How many scheduled runs it holds: pending wakes that are planned before its end.")
 
 
 class PauseAnswer(Shape):
@@ -53,8 +60,8 @@ class AgentPauseAnswer(PauseAnswer):
 async def get_agent_pause(caller: Reader, services: ServicesDep, agent_id: PathId) -> AgentPauseAnswer:
     """Show the pauses of an agent."""
     active = await services.pauses.active(caller.user.id, agent_id)
-    own = [pause for pause in active if pause.agent_id is not None]
-    everything = [pause for pause in active if pause.agent_id is None]
+    own = [each for each in active if each.pause.agent_id is not None]
+    everything = [each for each in active if each.pause.agent_id is None]
     return AgentPauseAnswer(pause=_last_to_body(own), everything=_last_to_body(everything))
 
 
@@ -89,11 +96,17 @@ async def resume_everything(caller: Planner, services: ServicesDep) -> Done:
 
 
 async def _pause(caller: Planner, services: ServicesDep, agent_id: str | None, asked: NewPause) -> PauseAnswer:
-    pause = await services.pauses.pause(
-        caller.user.id, agent_id, asked.until, asked.reason, preset=asked.preset, stop=asked.stop
+    made = await services.pauses.pause(
+        caller.user.id,
+        agent_id,
+        asked.until,
+        asked.reason,
+        preset=asked.preset,
+        length=None if asked.seconds is None else timedelta(seconds=asked.seconds),
+        stop=asked.stop,
     )
-    return PauseAnswer(pause=PauseShape.model_validate(pause))
+    return PauseAnswer(pause=_last_to_body([made]))
 
 
-def _last_to_body(pauses: list[Pause]) -> PauseShape | None:
-    return PauseShape.model_validate(pauses[-1]) if pauses else None
+def _last_to_body(pauses: Sequence[ActivePause]) -> PauseShape | None:
+    return PauseShape.from_fields(pauses[-1].pause, held=pauses[-1].held) if pauses else None

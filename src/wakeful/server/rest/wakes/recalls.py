@@ -6,7 +6,7 @@ from wakeful.domain.doors.recall import RecallRequest
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.runs.runs import RunShape
 from wakeful.server.rest.shapes import Done, PathId, Shape, Sparse, body_of
-from wakeful.server.rest.wakes.wakes import NULLABLE, RecallShape
+from wakeful.server.rest.wakes.wakes import NULLABLE, RecallShape, recall_to_body
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -37,14 +37,14 @@ class RecallBooked(Sparse):
 async def get_recall(caller: Reader, services: ServicesDep, session_id: PathId) -> RecallAnswer:
     """Show the pending recall of a session."""
     wake = await services.recalls.pending(session_id, caller.user.id)
-    return RecallAnswer(recall=None if wake is None else RecallShape.model_validate(wake))
+    return RecallAnswer(recall=None if wake is None else await recall_to_body(services, wake))
 
 
 @router.post("/sessions/{session_id}/recall", status_code=201)
 async def book_recall(caller: Planner, services: ServicesDep, session_id: PathId, asked: NewRecall) -> RecallBooked:
     """Book a recall; a session can have one."""
     booked = await services.recalls.book(asked.to_request(RecallRequest), session_id, caller.user.id)
-    recall = RecallShape.model_validate(booked.wake)
+    recall = await recall_to_body(services, booked.wake)
     return RecallBooked(recall=recall, told=booked.told, warning=booked.warning)
 
 
@@ -54,7 +54,7 @@ async def change_recall(
 ) -> RecallAnswer:
     """Change the pending recall; a new time or rule starts over."""
     wake = await services.recalls.edit(session_id, caller.user.id, asked.to_changes(NULLABLE))
-    return RecallAnswer(recall=RecallShape.model_validate(wake))
+    return RecallAnswer(recall=await recall_to_body(services, wake))
 
 
 @router.delete("/sessions/{session_id}/recall")

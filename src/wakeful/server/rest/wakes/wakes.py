@@ -1,5 +1,6 @@
 """Routes for wakes of every kind, by id."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -7,20 +8,21 @@ from pydantic import AwareDatetime, BeforeValidator, Field
 
 from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.frames import recall_status
-from wakeful.domain.types import Decision, RunNote, RunStatus, Wake, WakeStatus
+from wakeful.domain.types import RunNote, RunStatus, Wake, WakeStatus
+from wakeful.domain.wakes.explain import Step
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.runs.runs import RunShape
 from wakeful.server.rest.shapes import Done, Id, PathId, Shape, Sparse, Text, body_of, shape_of
 from wakeful.server.routes import DoorRoute
-from wakeful.server.services import ServicesDep
+from wakeful.server.services import Services, ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["wakes"])
 
 NULLABLE = frozenset({"until", "max_runs"})  # in a change, null removes these
 
 # The scheduler's own fields of a wake; every other one is shown.
-_INTERNAL = frozenset({"user_id", "slot", "wall_clock", "booking", "first_due_at", "is_missed"}) | frozenset(
+_INTERNAL = frozenset({"user_id", "slot", "wall_clock", "first_due_at", "is_missed"}) | frozenset(
     {"ephemeral", "deferrals", "failures", "runs_started", "seen_at", "version"}
 )
 _NOT_OF_RECALLS = frozenset(
@@ -28,9 +30,24 @@ _NOT_OF_RECALLS = frozenset(
 )
 
 
+class BookingShape(Shape):
+    """The time that was requested, and the one that was booked for it."""
+
+    requested: str = Field(description="As it was written.")
+    requested_at: AwareDatetime | None = Field(description="The instant that it means.")
+    zone: str | None = Field(None, description="The zone in which it was read.")
+    moved_by: list[str] = Field(description="Why another time was booked, in order.")
+    final: AwareDatetime = Field(description="The booked time. A recurring wake has moved on since.")
+
+
+IsPaused = Annotated[bool, Field(description="Whether a pause holds it at its planned time.")]
+
+
 class WakeShape(shape_of(Wake, without=_INTERNAL, every="interval_seconds")):
     """A promise to wake an agent."""
 
+    booking: BookingShape | None = Field(description="Null: version 0.1 booked it.")
+    is_paused: IsPaused
     tools: list[str] | None = Field(
         description="The tools of the run that booked it; its own run has no others. Null: no limit."
     )
@@ -83,10 +100,12 @@ class RecallShape(
     session_id: str
     trigger_at: AwareDatetime = Field(validation_alias="nominal_at")
     status: Annotated[str, BeforeValidator(recall_status)]
+    booking: BookingShape | None
+    is_paused: IsPaused
 
 
-class DecisionShape(shape_of(Decision, without=("wake_id",))):
-    """One decision about a planned time of a wake."""
+class DecisionShape(shape_of(Step, without=("wake_id",))):
+    """One decision about a planned time of a wake; `text` says it in a sentence, with instants in ISO 8601."""
 
 
 class Why(Shape):
@@ -107,9 +126,8 @@ async def list_wakes(
     found = await services.wakes.find(
         caller.user.id, agent_id=agent_id, status=status, is_live=live, after=read_page(page), most=most
     )
-    last_runs = await services.wakes.last_runs(found)
     return WakeList(
-        wakes=[WakeWithLastRun.from_fields(wake, last_run=last_runs.get(wake.id)) for wake in found],
+        wakes=await _with_last_runs(services, found),
         next=next_page(found, most, lambda wake: (wake.nominal_at, wake.id)),
     )
 
@@ -118,7 +136,7 @@ async def list_wakes(
 async def get_wake(caller: Reader, services: ServicesDep, wake_id: PathId) -> WakeWithLastRun:
     """Show a wake."""
     wake = await services.wakes.get(wake_id, caller.user.id)
-    return WakeWithLastRun.from_fields(wake, last_run=(await services.wakes.last_runs([wake])).get(wake.id))
+    return (await _with_last_runs(services, [wake]))[0]
 
 
 @router.patch("/wakes/{wake_id}")
@@ -131,7 +149,7 @@ async def change_wake(caller: Planner, services: ServicesDep, wake_id: PathId, a
         wake = await services.wakes.edit(wake_id, caller.user.id, changes)
     if muted is not None:
         wake = await services.wakes.mute(wake_id, caller.user.id, muted)
-    return WakeShape.model_validate(wake)
+    return await _to_body(services, wake)
 
 
 @router.delete("/wakes/{wake_id}")
@@ -144,7 +162,7 @@ async def cancel_wake(caller: Planner, services: ServicesDep, wake_id: PathId) -
 @router.post("/wakes/{wake_id}/skip")
 async def skip_wake(caller: Planner, services: ServicesDep, wake_id: PathId) -> WakeShape:
     """Skip the next time of a recurring wake."""
-    return WakeShape.model_validate(await services.wakes.skip(wake_id, caller.user.id))
+    return await _to_body(services, await services.wakes.skip(wake_id, caller.user.id))
 
 
 @router.post("/wakes/{wake_id}/run-now", status_code=202)
@@ -158,3 +176,20 @@ async def why(caller: Reader, services: ServicesDep, wake_id: PathId) -> Why:
     """Show what was decided about each planned time of a wake, and why."""
     decisions = await services.wakes.why(wake_id, caller.user.id)
     return Why(decisions=[DecisionShape.model_validate(each) for each in decisions])
+
+
+async def recall_to_body(services: Services, wake: Wake) -> RecallShape:
+    """Return a recall as the API shows it."""
+    return RecallShape.from_fields(wake, is_paused=wake.id in await services.pauses.holding([wake]))
+
+
+async def _to_body(services: Services, wake: Wake) -> WakeShape:
+    return WakeShape.from_fields(wake, is_paused=wake.id in await services.pauses.holding([wake]))
+
+
+async def _with_last_runs(services: Services, found: Sequence[Wake]) -> list[WakeWithLastRun]:
+    paused, last_runs = await services.pauses.holding(found), await services.wakes.last_runs(found)
+    return [
+        WakeWithLastRun.from_fields(wake, is_paused=wake.id in paused, last_run=last_runs.get(wake.id))
+        for wake in found
+    ]

@@ -3,10 +3,10 @@ import { useState } from "react";
 import { call } from "../../../api/client";
 import { database, useWrite } from "../../../api/database";
 import type { AgentShape } from "../../../api/rest.generated";
-import { Confirm, Dialog } from "../../../components/Dialog";
-import { ErrorText } from "../../../components/ErrorText";
-import { Form } from "../../../components/Form";
-import { SettingsSection } from "../../../components/SettingsSection";
+import { Confirm, Dialog } from "../../../components/ui/Dialog";
+import { ErrorText } from "../../../components/ui/ErrorText";
+import { Form } from "../../../components/ui/Form";
+import { SettingsSection } from "../../../components/ui/SettingsSection";
 
 /** Rotates the key of an agent's database, or erases it. */
 export function DatabaseSettings({ agent }: { agent: AgentShape }) {

@@ -4,9 +4,9 @@ import { useQuery } from "@tanstack/react-query";
 import { call } from "../../../api/client";
 import * as queries from "../../../api/queries";
 import type { AgentShape, InstructionFileShape } from "../../../api/rest.generated";
-import { CodeBlock } from "../../../components/CodeBlock";
-import { ErrorText } from "../../../components/ErrorText";
-import { SettingsSection } from "../../../components/SettingsSection";
+import { CodeBlock } from "../../../components/text/CodeBlock";
+import { ErrorText } from "../../../components/ui/ErrorText";
+import { SettingsSection } from "../../../components/ui/SettingsSection";
 import { Field } from "./fields";
 
 const AGENTS_FILE = "AGENTS.md";

@@ -1,9 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import * as queries from "../../../api/queries";
 import type { AgentUsage } from "../../../api/rest.generated";
-import { count } from "../../../components/labels";
-import { SettingsSection } from "../../../components/SettingsSection";
-import { Time } from "../../../components/times";
+import { count } from "../../../components/text/labels";
+import { Time } from "../../../components/text/times";
+import { SettingsSection } from "../../../components/ui/SettingsSection";
 import type { PartProps } from "./autosave";
 import { DurationField, Field, readNumber, readOptional } from "./fields";
 import "./Limits.css";

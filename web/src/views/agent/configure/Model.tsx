@@ -1,11 +1,11 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { useId } from "react";
+import { useId, useState } from "react";
 import { call } from "../../../api/client";
 import * as queries from "../../../api/queries";
 import type { AgentChange } from "../../../api/rest.generated";
-import { ErrorText } from "../../../components/ErrorText";
-import { SettingsSection } from "../../../components/SettingsSection";
-import { took } from "../../../components/times";
+import { finishTrial, TrialText } from "../../../components/models/trial";
+import { ErrorText } from "../../../components/ui/ErrorText";
+import { SettingsSection } from "../../../components/ui/SettingsSection";
 import { inOrder, type PartProps, useSetting } from "./autosave";
 import { Field, Problem, Toggle } from "./fields";
 import "./Model.css";
@@ -21,18 +21,22 @@ export function Model({ agent, save }: PartProps) {
     <SettingsSection
       id="model"
       title="Model"
-      text="A provider and a name, as in anthropic:NAME or openai-chat:NAME. Keys and addresses are in the server's settings."
+      text="The name of a model that the server's owner connected, demo, or PROVIDER:NAME with a key in the server's environment."
     >
       <Field
         label="Model"
         value={agent.model ?? ""}
+        list={`${id}-models`}
         placeholder={about ? `Server default (${about.model})` : "Server default"}
         hint={
           (agent.model ?? about?.model) === "demo" &&
-          "The demo model is not an LLM: it works offline and knows a few sentences. Settings explains how to add a real one."
+          "The demo model is not an LLM: it works offline and knows a few sentences. An owner connects a real one under Settings, Models."
         }
         onSave={(model) => save({ model: model.trim() || null })}
       />
+      <datalist id={`${id}-models`}>
+        {about && [...about.models, "demo"].map((name) => <option key={name} value={name} />)}
+      </datalist>
       <Field
         label="Models its schedules may use"
         value={agent.allowed_models.join(", ")}
@@ -65,26 +69,21 @@ export function Model({ agent, save }: PartProps) {
   );
 }
 
-/** Sends the model one short request, so that a wrong name or key is found before a scheduled run needs it. */
+/** Sends the model one short request with a tool, so that a wrong name or key is found before a scheduled run needs it. */
 function ModelTest({ agentId }: { agentId: string }) {
+  const [waiting, setWaiting] = useState<string | null>(null);
   const test = useMutation({
     scope: inOrder(agentId),
-    mutationFn: () => call("POST /agents/{agent_id}/test-model", { path: { agent_id: agentId } }),
+    mutationFn: () =>
+      finishTrial(() => call("POST /agents/{agent_id}/test-model", { path: { agent_id: agentId } }), setWaiting),
   });
-  const { data } = test;
   return (
     <div className="row wrap trial">
       <button type="button" disabled={test.isPending} onClick={() => test.mutate()}>
         {test.isPending ? "Asking the model…" : "Test the model"}
       </button>
       <div role="status">
-        {data?.outcome === "answered" && (
-          <p>
-            <span className="badge good">works</span> <code>{data.model}</code> answered “{data.said}” in{" "}
-            {took(data.seconds)}.
-          </p>
-        )}
-        {data && data.outcome !== "answered" && <p className="bad-text">{data.reason}</p>}
+        <TrialText trial={test.data} isPending={test.isPending} waiting={waiting} />
         <ErrorText error={test.error} />
       </div>
     </div>

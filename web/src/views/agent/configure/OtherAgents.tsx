@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import * as queries from "../../../api/queries";
 import type { AgentShape } from "../../../api/rest.generated";
-import { SettingsSection } from "../../../components/SettingsSection";
+import { SettingsSection } from "../../../components/ui/SettingsSection";
 import { type PartProps, useSetting } from "./autosave";
 import { Problem } from "./fields";
 import "./OtherAgents.css";

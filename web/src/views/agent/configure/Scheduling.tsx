@@ -1,9 +1,9 @@
 import { RadioGroup } from "radix-ui";
 import type { AgentShape, ScheduleChange } from "../../../api/rest.generated";
-import { MODES } from "../../../components/labels";
-import { SettingsSection } from "../../../components/SettingsSection";
-import { duration } from "../../../components/times";
-import { ZoneNames } from "../../../components/zone";
+import { MODES } from "../../../components/text/labels";
+import { duration } from "../../../components/text/times";
+import { ZoneNames } from "../../../components/text/zone";
+import { SettingsSection } from "../../../components/ui/SettingsSection";
 import { type PartProps, useSetting } from "./autosave";
 import { DurationField, Field, Problem, readNumber, Toggle } from "./fields";
 import "./Scheduling.css";
@@ -73,7 +73,7 @@ function BoundsOf({ schedule, set }: { schedule: ScheduleShape; set: Set }) {
     <>
       <p className="muted small">
         The mode and its limits apply to the next runs that it schedules itself, “How far ahead” also to those that you
-        schedule. They do not apply to recalls and scheduled messages.
+        schedule. Runs in an existing session are not limited.
       </p>
       <RadioGroup.Root className="mode-cards" aria-label="Mode" value={schedule.mode} onValueChange={choose}>
         {PRESETS.map((name) => {

@@ -6,7 +6,7 @@ import { useLocation } from "wouter";
 import { call, explain } from "../../../api/client";
 import * as queries from "../../../api/queries";
 import type { AgentChange, AgentShape } from "../../../api/rest.generated";
-import { Dialog } from "../../../components/Dialog";
+import { Dialog } from "../../../components/ui/Dialog";
 
 export type Save = (change: AgentChange) => Promise<unknown>;
 

@@ -2,7 +2,7 @@
 
 import { Switch } from "radix-ui";
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from "react";
-import { duration } from "../../../components/times";
+import { duration } from "../../../components/text/times";
 import { useSetting } from "./autosave";
 import "./fields.css";
 

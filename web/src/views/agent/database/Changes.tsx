@@ -4,12 +4,13 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError, call } from "../../../api/client";
 import { type Cell, changes, useWrite } from "../../../api/database";
+import { problemOf } from "../../../api/queries";
 import type { ChangeShape } from "../../../api/rest.generated";
-import { Confirm } from "../../../components/Dialog";
-import { ErrorText } from "../../../components/ErrorText";
-import { Loading } from "../../../components/Page";
-import { Time } from "../../../components/times";
-import { Value } from "./Value";
+import { Loading } from "../../../components/frame/Page";
+import { Time } from "../../../components/text/times";
+import { Confirm } from "../../../components/ui/Dialog";
+import { ErrorText } from "../../../components/ui/ErrorText";
+import { Value } from "./data/Value";
 import "./Changes.css";
 
 interface Props {
@@ -27,7 +28,7 @@ export function Changes({ agentId, zone, which, nothing }: Props) {
   const found = useChanges(agentId, which);
   if (found.error instanceof ApiError && found.error.code === "database_locked")
     return <p className="muted">The agent's database is locked, so its changes cannot be shown.</p>;
-  if (found.isError) return <ErrorText error={found.error} />;
+  if (problemOf(found)) return <ErrorText error={found.error} />;
   const entries = found.data?.pages.flatMap((page) => page.changes);
   if (!entries) return <Loading what="changes" />;
   if (entries.length === 0) return <p className="muted">{nothing}</p>;

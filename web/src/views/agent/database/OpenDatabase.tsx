@@ -4,10 +4,11 @@ import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { useLocation } from "wouter";
 import { database, schema } from "../../../api/database";
+import { problemOf } from "../../../api/queries";
 import type { AgentShape, SchemaShape } from "../../../api/rest.generated";
-import { ErrorText } from "../../../components/ErrorText";
-import { Empty, Loading } from "../../../components/Page";
-import { ImportDialog } from "./ImportDialog";
+import { Empty, Loading } from "../../../components/frame/Page";
+import { ErrorText } from "../../../components/ui/ErrorText";
+import { ImportDialog } from "./data/ImportDialog";
 import "./OpenDatabase.css";
 
 interface Props {
@@ -19,10 +20,10 @@ export function OpenDatabase({ agent, children }: Props) {
   const found = useQuery(database(agent.id));
   const state = found.data?.state;
   const loaded = useQuery({ ...schema(agent.id), enabled: state === "open" });
-  if (found.isError) return <ErrorText error={found.error} />;
+  if (problemOf(found)) return <ErrorText error={found.error} />;
   if (state === "none") return <EmptyDatabase agent={agent} />;
   if (state === "locked") return <LockedDatabase agent={agent} onRetry={() => void found.refetch()} />;
-  if (loaded.isError) return <ErrorText error={loaded.error} />;
+  if (problemOf(loaded)) return <ErrorText error={loaded.error} />;
   return loaded.data ? children(loaded.data) : <Loading what="the database" />;
 }
 

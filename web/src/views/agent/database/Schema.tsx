@@ -3,7 +3,7 @@
 import { useEffect } from "react";
 import { Link, useSearchParams } from "wouter";
 import type { AgentShape, ColumnShape, SchemaShape, SystemTableShape, TableShape } from "../../../api/rest.generated";
-import { count } from "../../../components/labels";
+import { count } from "../../../components/text/labels";
 import { OpenDatabase } from "./OpenDatabase";
 import "./Schema.css";
 
@@ -66,7 +66,7 @@ function Table({ agent, table }: { agent: AgentShape; table: TableShape }) {
 function Columns({ table }: { table: SystemTableShape }) {
   return (
     <>
-      <div className="table-scroll" tabIndex={0} role="region" aria-label={`Columns of ${table.name}`}>
+      <div className="table-scroll" tabIndex={0} role="group" aria-label={`Columns of ${table.name}`}>
         <table className="data-table">
           <thead>
             <tr>

@@ -1,5 +1,5 @@
 import { useRef } from "react";
-import { Icon } from "../../../components/Icon";
+import { Icon } from "../../../components/ui/Icon";
 import type { AttachmentList } from "./useAttachments";
 
 export function Attachments({ attached: { pictures, files, isUploading, set } }: { attached: AttachmentList }) {

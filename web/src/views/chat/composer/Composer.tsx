@@ -1,7 +1,7 @@
 /** The message box: text, pictures and files, by keyboard, button, paste and drop. */
 
 import { type ClipboardEvent, type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useRef } from "react";
-import { Icon } from "../../../components/Icon";
+import { Icon } from "../../../components/ui/Icon";
 import type { OutgoingMessage } from "../sending";
 import { AttachButton, Attachments } from "./Attachments";
 import { useAttachments } from "./useAttachments";

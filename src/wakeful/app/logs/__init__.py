@@ -1,0 +1,1 @@
+"""Log lines on standard error and in memory, with secrets redacted."""

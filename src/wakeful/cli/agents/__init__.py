@@ -1,0 +1,1 @@
+"""Commands for agents and their settings."""

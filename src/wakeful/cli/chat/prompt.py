@@ -1,0 +1,169 @@
+"""A conversation on a terminal: an input line that stays at the bottom while answers stream above it."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import typer
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.formatted_text import ANSI
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.shortcuts import CompleteStyle
+
+from wakeful.cli.chat.wrapping import wrap
+from wakeful.cli.show import has_colour, printable
+from wakeful.sources import find_config_dir
+
+_MARK = "› "
+_HISTORY = "chat-history"  # in the config directory
+_REFRESH = 0.5  # seconds
+
+
+class PromptScreen:
+    """Prints whole lines above the input line; the line that is still streaming is part of the prompt until it ends."""
+
+    def __init__(self, words: Sequence[str], on_interrupt: Callable[[bool], Literal["stop", "clear", "leave"]]) -> None:
+        self.has_colour = has_colour(sys.stdout)
+        self._on_interrupt = on_interrupt  # called with whether something is typed
+        self._tail = ""
+        self._status: str | None = None
+        self._status_since = 0.0
+        self._hint: str | None = None
+        self._question: str | None = None
+        self._is_closed = False
+        self._printing: asyncio.Future[None] | None = None  # the last line; each waits for those before it
+        self._session: PromptSession[str] = PromptSession(
+            message=self._prompt,
+            history=FileHistory(str(_open_history())),
+            completer=WordCompleter(words, sentence=True),
+            complete_style=CompleteStyle.READLINE_LIKE,
+            complete_while_typing=False,
+            erase_when_done=True,  # the prompt may hold a part of an answer; `echo` shows what was typed
+            key_bindings=self._bindings(),
+            refresh_interval=_REFRESH,
+            output=_make_output(),
+        )
+
+    @property
+    def columns(self) -> int:
+        """The width of the terminal."""
+        return self._session.app.output.get_size().columns
+
+    def text(self, text: str) -> None:
+        whole, _, self._tail = (self._tail + text).rpartition("\n")
+        if "\n" in text:
+            self._print(whole)
+        self._session.app.invalidate()
+
+    def line(self, text: str) -> None:
+        if self._tail:
+            self._print(self._tail)
+            self._tail = ""
+        self._print(text)
+
+    def status(self, text: str | None) -> None:
+        if text != self._status:
+            self._status_since = asyncio.get_running_loop().time()
+        self._status = text
+        self._session.app.invalidate()
+
+    def echo(self, line: str) -> None:
+        """Show what was typed, which the input line no longer shows."""
+        shown = printable(f"{self._question or _MARK}{line}")
+        self.line(typer.style(shown, bold=True) if self.has_colour else shown)
+
+    def hint(self, text: str | None) -> None:
+        """Show a line above the input line until the next hint, without interrupting an answer; None: nothing."""
+        self._hint = text
+        self._session.app.invalidate()
+
+    def ask(self, question: str | None) -> None:
+        """Show what the next line of input answers."""
+        self._question = question
+        self._session.app.invalidate()
+
+    async def lines(self, _is_ready: asyncio.Event) -> AsyncIterator[str]:
+        """Yield what is typed until Ctrl-D, or Ctrl-C when there is nothing to stop."""
+        while not self._is_closed:
+            try:
+                line = await self._session.prompt_async()
+            except EOFError:
+                return
+            if line.strip():
+                yield line
+
+    def close(self) -> None:
+        """End the input."""
+        self._is_closed = True
+        if self._session.app.is_running:
+            self._session.app.exit(exception=EOFError)
+
+    def _print(self, text: str) -> None:
+        wrapped = "\n".join(row for line in text.split("\n") for row in wrap(line, self.columns) or [""])
+
+        def write() -> None:
+            sys.stdout.write(f"{wrapped}\n")
+            sys.stdout.flush()
+
+        if self._session.app.is_running:
+            self._printing = asyncio.ensure_future(run_in_terminal(write))
+        else:
+            write()
+
+    def _prompt(self) -> ANSI:
+        """Return the prompt: the line that is still streaming, the status, and the mark of the input line."""
+        size = self._session.app.output.get_size()
+        rows = wrap(self._tail, size.columns)[-max(1, size.rows - 4) :]
+        if self._status is not None:
+            seconds = asyncio.get_running_loop().time() - self._status_since
+            waited = f" {seconds:.0f} s" if seconds >= 1 else ""
+            rows.append(self._dim(f"{self._status}…{waited}"))
+        if self._hint is not None:
+            rows.append(self._dim(self._hint))
+        return ANSI("\n".join([*rows, self._question or _MARK]))
+
+    def _dim(self, text: str) -> str:
+        cut = printable(text)[: self.columns - 1]
+        return typer.style(cut, dim=True) if self.has_colour else cut
+
+    def _bindings(self) -> KeyBindings:
+        bindings = KeyBindings()
+
+        @bindings.add("c-c")
+        @bindings.add("<sigint>")
+        def interrupt(event: KeyPressEvent) -> None:  # pyright: ignore[reportUnusedFunction]
+            action = self._on_interrupt(bool(event.app.current_buffer.text))
+            if action == "leave":
+                event.app.exit(exception=EOFError)
+            elif action == "clear":
+                event.app.current_buffer.reset()
+
+        @bindings.add("escape", "enter")
+        def newline(event: KeyPressEvent) -> None:  # pyright: ignore[reportUnusedFunction]
+            event.app.current_buffer.insert_text("\n")
+
+        return bindings
+
+
+def _make_output() -> Vt100_Output:
+    output = Vt100_Output.from_pty(sys.stdout, term=os.environ.get("TERM"))
+    output.enable_cpr = False  # some terminals do not answer requests for the cursor's position
+    return output
+
+
+def _open_history() -> Path:
+    """Return the file of earlier input, which only its owner can read."""
+    path = find_config_dir(os.environ) / _HISTORY
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    except OSError:
+        return Path(os.devnull)  # a chat without a history is better than none
+    return path

@@ -1,0 +1,206 @@
+"""Frames and messages of a session as text for people."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import typer
+
+from wakeful.cli.arguments.durations import show_seconds
+from wakeful.cli.show import harmless, in_words, printable, show_time
+
+Frame = Mapping[str, Any]
+
+_MIN_COLUMNS = 40  # of a tool call's line
+_MAX_STATUS = 60  # characters
+_SHORT = 1.0  # seconds of reasoning that are not worth a line
+_RECALLS = {"scheduled": "is booked for", "rescheduled": "is moved to", "deferred": "waits until"}
+
+
+class Screen(Protocol):
+    """The place where a conversation is shown."""
+
+    has_colour: bool
+
+    @property
+    def columns(self) -> int:
+        """The length of a line."""
+        ...
+
+    def text(self, text: str) -> None:
+        """Show a piece of an answer, which may end in the middle of a line."""
+        ...
+
+    def line(self, text: str) -> None:
+        """Show a line about the conversation."""
+        ...
+
+    def status(self, text: str | None) -> None:
+        """Show what the run is doing now; None: nothing."""
+        ...
+
+
+class View:
+    """Shows what happens in a session: answers as they stream, and a line for each tool call."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self.shows_thinking = False
+        self.last_thinking = ""
+        self._thinking_since: float | None = None
+        self._shown: dict[str, Callable[[Frame], None]] = {
+            "stream_start": self._start,
+            "stream_delta": self._delta,
+            "stream_end": self._end,
+            "stream_stopped": self._stopped,
+            "error": self._error,
+            "thinking_delta": self._think,
+            "thinking_end": self._end_thinking,
+            "turn_thinking": self._turn_thinking,
+            "planning_status": lambda frame: self._screen.status(harmless(frame["label"])),
+            "plan_ready": self._plan,
+            "approval_requested": self._approval,
+            "approval_answered": self._answered,
+            "waiting": self._waiting,
+            "tool_started": self._tool_started,
+            "tool_call": self._tool_call,
+            "compression_started": lambda _: self._screen.status("compressing the context"),
+            "context_compressed": self._compressed,
+            "profile_switched": lambda frame: self.note(f"{frame['profile_name']} continues this session."),
+            "recall_update": self._recall,
+        }
+
+    def show(self, frame: Frame) -> None:
+        """Show a frame; kinds that are not for people are left out."""
+        handler = self._shown.get(frame["type"])
+        if handler is not None:
+            handler(frame)
+
+    def show_message(self, message: Frame) -> None:
+        """Show a message of a transcript."""
+        if message["role"] == "user":
+            self._show_asked(message)
+        elif message["role"] == "assistant" and message["content"]:
+            self._screen.text(printable(message["content"]).rstrip("\n") + "\n")
+        elif message["role"] == "tool" and message.get("tool"):
+            self._screen.line(self._call_line({**message["tool"], "result": message["content"]}))
+
+    def note(self, text: str) -> None:
+        """Show a line that is not part of the conversation."""
+        self._screen.line(self._style(harmless(text), dim=True))
+
+    def problem(self, text: str) -> None:
+        """Show an error."""
+        self._screen.line(self._style(printable(text), fg="red"))
+
+    def _show_asked(self, message: Frame) -> None:
+        label = f" ({harmless(message['label'])})" if message.get("label") else ""
+        if message["source"] is None and not message["is_recall"]:
+            self._screen.line(self._style(f"› {printable(message['content'])}", bold=True))
+        else:
+            at = show_time(message["created_at"], "%H:%M:%S")
+            self._screen.line(self._style(f"Woken at {at}{label}: {printable(message['content'])}", fg="yellow"))
+
+    def _start(self, _: Frame) -> None:
+        self._thinking_since, self.last_thinking = None, ""
+        self._screen.status("waiting for the model")
+
+    def _delta(self, frame: Frame) -> None:
+        self._screen.status(None)
+        self._screen.text(printable(frame["delta"]))
+
+    def _end(self, frame: Frame) -> None:
+        self._screen.status(None)
+        used = [show_seconds(frame["elapsed_seconds"])]
+        if frame["tool_call_count"]:
+            used.append(f"{frame['tool_call_count']} tool call{'s' if frame['tool_call_count'] != 1 else ''}")
+        used.append(f"{frame['token_count']:,} tokens")
+        self.note(" · ".join(used))
+
+    def _stopped(self, _: Frame) -> None:
+        self._screen.status(None)
+        self._screen.line(self._style("Stopped.", fg="yellow"))
+
+    def _error(self, frame: Frame) -> None:
+        self._screen.status(None)
+        self.problem(frame["message"])
+
+    def _think(self, frame: Frame) -> None:
+        if self._thinking_since is None:
+            self._thinking_since = time.monotonic()
+            self._screen.status("thinking")
+        self.last_thinking += frame["delta"]
+        if self.shows_thinking:
+            self._screen.text(self._style(printable(frame["delta"]), dim=True))
+
+    def _end_thinking(self, _: Frame) -> None:
+        took = 0.0 if self._thinking_since is None else time.monotonic() - self._thinking_since
+        if took >= _SHORT:
+            self.note(f"thought for {show_seconds(took)}")
+        self._thinking_since = None
+        self._screen.status("waiting for the model")
+
+    def _turn_thinking(self, frame: Frame) -> None:
+        self.last_thinking += frame["thinking"]
+        if self.shows_thinking:
+            self._screen.line(self._style(printable(frame["thinking"]), dim=True))
+
+    def _plan(self, frame: Frame) -> None:
+        self._screen.line(self._style(f"Plan:\n{printable(frame['plan'])}", dim=True))
+
+    def _approval(self, frame: Frame) -> None:
+        self._screen.status(None)
+        arguments = printable(json.dumps(frame["args"], indent=2, ensure_ascii=False))
+        question = self._style(f"{harmless(frame['tool'])} needs your approval:", fg="yellow", bold=True)
+        self._screen.line(f"{question}\n{arguments}")
+
+    def _answered(self, frame: Frame) -> None:
+        self.note(f"{frame['tool']}: {'approved' if frame['approved'] else 'refused'}")
+
+    def _waiting(self, frame: Frame) -> None:
+        retry = f"; next try in {frame['retry_in']:.0f} s" if frame.get("retry_in") is not None else ""
+        self._screen.status(f"waiting: {harmless(frame['reason'])}{retry}")
+
+    def _tool_started(self, frame: Frame) -> None:
+        self._screen.status(_brief(f"{frame['tool']} {_show_arguments(frame['args'])}", _MAX_STATUS))
+
+    def _tool_call(self, frame: Frame) -> None:
+        self._screen.status("waiting for the model")
+        self._screen.line(self._call_line(frame))
+
+    def _call_line(self, call: Frame) -> str:
+        mark = self._style("✓", fg="green") if call["success"] else self._style("✗", fg="red")
+        inner = "  ↳ " if call.get("is_subagent") else ""
+        room = max(self._screen.columns, _MIN_COLUMNS) - len(inner) - len("✓  → ")
+        called = _brief(f"{call['tool']} {_show_arguments(call['args'])}", room // 2)
+        outcome = self._style(f"{called} → {_brief(call['result'], room - len(called))}", dim=True)
+        return f"{inner}{mark} {outcome}"
+
+    def _compressed(self, frame: Frame) -> None:
+        self.note(f"The context was compressed: {frame['messages_before']} messages to {frame['messages_after']}.")
+
+    def _recall(self, frame: Frame) -> None:
+        action = frame["action"]
+        if action in _RECALLS:
+            at = show_time(frame["trigger_at"])
+            self.note(f"A recall {_RECALLS[action]} {at}. /recall shows what is booked here.")
+        elif action != "fired":
+            self.note(f"A recall was {in_words(action)}.")
+
+    def _style(self, text: str, **how: Any) -> str:
+        return typer.style(text, **how) if self._screen.has_colour and text else text
+
+
+def _show_arguments(arguments: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={_plain(value)}" for name, value in arguments.items())
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _brief(text: str, most: int) -> str:
+    """Return a text as one line that has at most this number of characters."""
+    one_line = harmless(" ".join(text.split()))
+    return one_line if len(one_line) <= most else f"{one_line[: most - 1]}…"

@@ -1,0 +1,1 @@
+"""Commands for the inbox and the channels of notifications."""

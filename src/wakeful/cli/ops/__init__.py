@@ -1,0 +1,1 @@
+"""Commands about a server: login, status, doctor, logs, settings, MCP servers."""

@@ -1,0 +1,210 @@
+"""`wakeful doctor`: checks everything that a server needs, and says what to do about the rest."""
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wakeful.cli.remote.asking import NotReached, ask
+from wakeful.cli.remote.target import Target, find_target, is_remote_chosen, target_of
+from wakeful.cli.show import AsJson, harmless, show_json
+from wakeful.sources import FILE_NAME, find_config_dir
+
+if TYPE_CHECKING:
+    from wakeful.app.checks.check import Check
+    from wakeful.app.server_lock import Running
+    from wakeful.config import Settings
+
+_MODEL_SECONDS = 90.0  # a test request to a slow model
+_SIGNS = {
+    "ok": ("ok", "green"),
+    "warning": ("note", "yellow"),
+    "wrong": ("WRONG", "red"),
+    "skipped": ("-", "bright_black"),
+}
+
+
+def doctor(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Send nothing to the model, and start no MCP server; takes a second.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check settings, keys, disk, clock, database, model, MCP servers, port and versions; say what to do.
+
+    Exit 0 if nothing is wrong, else 1. It works with the server running and without, and changes nothing. With --url or
+    a context, it checks what the server there tells.
+    """
+    found: list[Check] = []
+    for check in _check_remote(find_target(), quick) if is_remote_chosen() else _check_here(quick):
+        found.append(check)
+        if not as_json:
+            _show(check)
+    wrong = [check for check in found if check.status == "wrong"]
+    if as_json:
+        show_json({"ok": not wrong, "checks": [asdict(check) for check in found]})
+    else:
+        typer.echo(_sum_up(len(wrong)))
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _sum_up(count: int) -> str:
+    return "Nothing is wrong." if count == 0 else f"{count} {'thing is' if count == 1 else 'things are'} wrong."
+
+
+def _show(check: "Check") -> None:
+    sign, colour = _SIGNS[check.status]
+    painted = (
+        f"{sign:<6}" if "NO_COLOR" in os.environ or not sys.stdout.isatty() else typer.style(f"{sign:<6}", fg=colour)
+    )
+    typer.echo(f"{painted}{check.name}: {harmless(check.found)}")
+    if check.advice is not None:
+        typer.echo(f"      → {harmless(check.advice)}")
+
+
+def _check_here(quick: bool) -> Iterator["Check"]:
+    from wakeful.app.checks import database, keys, machine, model
+    from wakeful.app.checks.check import Check, skipped, wrong
+    from wakeful.app.server_lock import find_running
+    from wakeful.config import ConfigError, load_settings
+
+    path = find_config_dir(os.environ) / FILE_NAME
+    try:
+        settings = load_settings()
+    except ConfigError as error:
+        for problem in error.problems:
+            yield wrong(
+                "settings", problem, f"Correct it in {path} or the environment; `wakeful config check` checks it."
+            )
+        yield skipped("everything else", "is checked when the settings are right")
+        return
+    running = find_running(settings.data_dir)
+    yield Check(name="settings", found=str(path) if path.exists() else f"no {path}, so defaults and the environment")
+    yield machine.check_versions(running)
+    yield from machine.check_disk(settings)
+    yield from keys.check_keys(settings)
+    yield database.check_database(settings, is_running=running is not None, is_quick=quick)
+    date = None if quick else model.ask_date(settings)
+    yield machine.check_clock(settings, dict([date] if date else []))
+    yield machine.check_port(settings, running)
+    yield from _check_running(settings, running, quick)
+
+
+def _check_running(settings: "Settings", running: "Running | None", quick: bool) -> Iterator["Check"]:
+    """Check the server if it runs, then the model and the MCP servers with it or without it."""
+    from wakeful.app.checks import mcp, model
+    from wakeful.app.checks.check import skipped
+
+    reached: Target | None = None
+    if running is None:
+        yield skipped("server", "does not run; start it with `wakeful serve`")
+    else:
+        target = target_of(running)
+        if target is None:
+            yield skipped("server", f"runs at {running.address} with a token that is not known here (WAKEFUL_TOKEN)")
+        else:
+            [check] = _check_server(target)
+            yield check
+            reached = target if check.status == "ok" else None
+    states = None if reached is None else _read_states(reached)
+    if quick:
+        yield skipped("model", f"{settings.model}, not asked (--quick)")
+    elif reached is not None:
+        yield _check_model(reached)
+    else:
+        yield model.check_model_alone(settings)
+    yield from mcp.check_mcp_servers(settings, states, is_quick=quick)
+
+
+def _check_remote(target: Target, quick: bool) -> Iterator["Check"]:
+    from wakeful.app.checks.check import skipped
+
+    is_reached = False
+    for check in _check_server(target, is_remote=True):
+        yield check
+        is_reached = is_reached or (check.name == "server" and check.status == "ok")
+    if not is_reached:
+        return
+    yield skipped("model", "not asked (--quick)") if quick else _check_model(target)
+    for name, state in (_read_states(target) or {}).items():
+        yield _judge_state(name, state)
+    yield skipped("settings, keys and port", "run `wakeful doctor` on that machine to check them")
+
+
+def _check_server(target: Target, *, is_remote: bool = False) -> Iterator["Check"]:
+    """Check that a server answers, takes the token and is ready."""
+    from wakeful.app.checks.check import Check, wrong
+    from wakeful.app.checks.machine import compare_clock
+
+    try:
+        about, ready = ask(target, "GET", "/about"), ask(target, "GET", "/readyz")
+    except NotReached as error:
+        found, _, advice = str(error).partition(": ")
+        yield wrong("server", found, f"{advice[:1].upper()}{advice[1:]}")
+        return
+    if not about.is_ok:
+        yield wrong(
+            "server", f"{target.url}: {about.message}", f"The token is from {target.token_from}. Give the right one."
+        )
+        return
+    if ready.status != 200:
+        problems = "; ".join(ready.fields.get("problems", [])) or f"it answered {ready.status}"
+        yield wrong("server", f"{target.url} is not ready: {problems}", "`wakeful logs --level warning` shows more.")
+        return
+    yield Check(name="server", found=f"{target.url}, Wakeful {about.body['version']}, ready")
+    if is_remote:
+        yield compare_clock(target.url, ready.date) or Check(name="clock", found=f"as here: {ready.date}")
+        storage = ask(target, "GET", "/storage")
+        if storage.is_ok:
+            yield _judge_disk(storage.body["free_bytes"])
+
+
+def _judge_disk(free: int) -> "Check":
+    from wakeful.app.checks.check import Check, wrong
+    from wakeful.app.checks.machine import MIN_FREE
+
+    if free < MIN_FREE:
+        return wrong(
+            "disk", f"only {free / 10**6:.1f} MB free on the server", "Free space on the disk of its data directory."
+        )
+    return Check(name="disk", found=f"{free / 10**9:.1f} GB free on the server")
+
+
+def _check_model(target: Target) -> "Check":
+    """Let the server test its own model: its keys and its network are not this command's."""
+    from wakeful.app.checks.check import skipped, wrong
+    from wakeful.app.checks.model import DEMO, judge
+
+    about = ask(target, "GET", "/about")
+    if about.is_ok and about.body["is_demo"]:
+        return judge({"model": DEMO, "outcome": "answered"})
+    agents = ask(target, "GET", "/agents")
+    plain = [each["id"] for each in agents.fields.get("agents", []) if each["model"] is None]
+    if not plain:
+        return skipped("model", "no agent uses the server's own model")
+    answer = ask(target, "POST", f"/agents/{plain[0]}/test-model", timeout=_MODEL_SECONDS)
+    if not answer.is_ok:
+        return wrong(
+            "model", answer.message, "Use a token with the scope admin, or run `wakeful doctor` on the server."
+        )
+    return judge(answer.body)
+
+
+def _read_states(target: Target) -> dict[str, Any] | None:
+    answer = ask(target, "GET", "/mcp-servers")
+    return {each["name"]: each for each in answer.body["mcp_servers"]} if answer.is_ok else None
+
+
+def _judge_state(name: str, state: dict[str, Any]) -> "Check":
+    from wakeful.app.checks.check import Check, wrong
+
+    if state["state"] == "failed":
+        advice = (
+            f"Run `wakeful mcp test {name}` on the server's machine, and correct [mcp.{name}] in its settings file."
+        )
+        return wrong(f"MCP {name}", str(state["last_error"]), advice)
+    return Check(name=f"MCP {name}", found=f"{state['state']}, {state['tools']} tools")

@@ -1,0 +1,105 @@
+"""`wakeful status`: one screen about the server and what it does now."""
+
+from typing import Any
+
+import typer
+
+from wakeful.cli.client import Server, connect
+from wakeful.cli.fail import NOT_REACHED, fail
+from wakeful.cli.remote.asking import NotReached, ask
+from wakeful.cli.show import AsJson, harmless, show_json, show_time
+
+_MAX_SHOWN = 5
+
+
+def status(as_json: AsJson = False) -> None:
+    """Show the server on one screen: address, version, readiness, model, next wakes, running runs, disk.
+
+    Exit 0 if it is ready, 1 if it is not, 3 if none answers.
+    """
+    server = connect()
+    found = _collect(server)
+    if as_json:
+        show_json(found)
+    else:
+        for name, lines in _describe(found).items():
+            for number, line in enumerate(lines):
+                typer.echo(f"{name if number == 0 else '':<9}{harmless(line)}")
+    if not found["ready"]:
+        raise typer.Exit(1)
+
+
+def _collect(server: Server) -> dict[str, Any]:
+    me, about = server.get("me"), server.get("about")
+    is_owner = me["user"]["role"] == "owner"
+    try:
+        readiness = ask(server.target, "GET", "/readyz")
+    except NotReached as error:
+        fail(str(error), NOT_REACHED)
+    return {
+        "address": server.address,
+        "user": me["user"]["name"],
+        "scope": me["scope"],
+        "version": about["version"],
+        "model": about["model"],
+        "is_demo": about["is_demo"],
+        "store": about["store"],
+        "ready": readiness.status == 200,
+        "problems": readiness.fields.get("problems", []),
+        "pause": server.get("pause")["pause"],
+        "wakes": server.get("wakes", live=True, limit=_MAX_SHOWN)["wakes"],
+        "running": server.get("runs", status="running", limit=_MAX_SHOWN)["runs"],
+        "storage": server.get("storage") if is_owner else None,
+    }
+
+
+def _describe(found: dict[str, Any]) -> dict[str, list[str]]:
+    demo = " (built in, not an LLM)" if found["is_demo"] else ""
+    sections = {
+        "server": [f"{found['address']} · Wakeful {found['version']} · {found['user']}, scope {found['scope']}"],
+        "ready": ["yes"] if found["ready"] else [f"NO: {each}" for each in found["problems"] or ["no reason given"]],
+        "model": [f"{found['model']}{demo}"],
+        "paused": _describe_pause(found["pause"]),
+        "running": [_describe_run(run) for run in found["running"]] or ["nothing"],
+        "next": [_describe_wake(wake) for wake in found["wakes"]] or ["no wakes; book one with `wakeful wake add`"],
+        "store": [_describe_store(found["store"], found["storage"])],
+    }
+    if found["storage"] is not None:
+        sections["disk"] = [f"{_size(found['storage']['free_bytes'])} free"]
+    return sections
+
+
+def _describe_pause(pause: dict[str, Any] | None) -> list[str]:
+    if pause is None:
+        return ["no"]
+    until = "until you resume it" if pause["until"] is None else f"until {show_time(pause['until'])}"
+    reason = f" ({pause['reason']})" if pause["reason"] else ""
+    return [f"all agents, {until}{reason}; end it with `wakeful resume`"]
+
+
+def _describe_run(run: dict[str, Any]) -> str:
+    return f"{run['id']}  {run['kind'] or run['trigger']}, since {show_time(run['started_at'] or run['queued_at'])}"
+
+
+def _describe_wake(wake: dict[str, Any]) -> str:
+    label = wake["comment"] or wake["instructions"].partition("\n")[0][:60]
+    return f"{show_time(wake['nominal_at'])}  {wake['kind'].replace('_', ' ')}  {label}"
+
+
+def _describe_store(kind: str, storage: dict[str, Any] | None) -> str:
+    name = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}.get(kind, kind)
+    if storage is None:
+        return name
+    return (
+        f"{name}, {_size(storage['store_bytes'])}; workspaces {_size(storage['workspace_bytes'])}, "
+        f"agents' databases {_size(storage['database_bytes'])}"
+    )
+
+
+def _size(count: int) -> str:
+    size = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"

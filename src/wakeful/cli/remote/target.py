@@ -1,0 +1,250 @@
+"""Chooses the server that a command talks to, and the token for it."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from wakeful.app.server_lock import Running, find_running
+from wakeful.cli.fail import NOT_REACHED, WRONG, fail
+from wakeful.cli.remote.contexts import LOCAL, Context, load_contexts
+from wakeful.cli.remote.options import Asked, read_options
+from wakeful.cli.settings import read_settings
+from wakeful.sources import (
+    DEFAULT_HOST,
+    DEFAULT_PORT,
+    TOKEN_FILE,
+    as_variable,
+    default_data_dir,
+    find_config_dir,
+    open_if_file,
+    read_values,
+    read_variables,
+    sort,
+)
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0", "::")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A server, and how to reach it."""
+
+    url: str  # without a slash at its end
+    token: str = field(repr=False)
+    token_from: str  # for messages: the place where the token was found
+    named_by: str  # for messages: the place where the address was found
+    ca: Path | None = None
+    is_local: bool = False  # it is the server of this machine's settings
+
+    @property
+    def parts(self) -> SplitResult:
+        return urlsplit(self.url)
+
+
+def find_target() -> Target:
+    """Return the server that the options, the environment or the current context name; else this machine's.
+
+    Ends the command if the choice is not clear, or there is no token for it.
+    """
+    asked = read_options()
+    if asked.url is not None and asked.context is not None:
+        fail("--url and --context name two servers. Give one of them.", WRONG)
+    if asked.url is not None:
+        return _at(asked.url, "--url", asked)
+    if asked.context is not None:
+        return _in_context(asked.context, "--context", asked)
+    if url := os.environ.get("WAKEFUL_URL", "").strip():
+        return _at(url, "WAKEFUL_URL", asked)
+    if name := os.environ.get("WAKEFUL_CONTEXT", "").strip():
+        return _in_context(name, "WAKEFUL_CONTEXT", asked)
+    return _in_context(load_contexts().current, "`wakeful context use`", asked)
+
+
+def refuse_remote(what: str, *, also_chosen: bool = False) -> None:
+    """End the command if the command line names a server: it works on this machine alone.
+
+    `also_chosen`: also if the environment or the current context does, since the user may think of that one.
+    """
+    asked = read_options()
+    if asked.is_server_named() and asked.context != LOCAL:
+        fail(f"{what} this machine, so it does not go with --url or --context. Run it on the server's machine.", WRONG)
+    if also_chosen and is_remote_chosen():
+        fail(
+            f"{what} this machine, and your commands use another server (WAKEFUL_URL or a context). Run it on that "
+            "server's machine; for this machine, write `wakeful --context local …`.",
+            WRONG,
+        )
+
+
+def is_remote_chosen() -> bool:
+    """Return whether commands talk to a server that the options, the environment or a context name."""
+    asked = read_options()
+    names = (asked.url, os.environ.get("WAKEFUL_URL", "").strip())
+    if any(names) and asked.context is None:
+        return True
+    name = asked.context or os.environ.get("WAKEFUL_CONTEXT", "").strip() or load_contexts().current
+    return name != LOCAL
+
+
+def _in_context(name: str, named_by: str, asked: Asked) -> Target:
+    if name == LOCAL:
+        return find_local(asked)
+    context = load_contexts().get(name)
+    token, token_from = _asked_token(asked) or (context.token, f"the context {name!r}")
+    return Target(
+        url=check_url(context.url, is_insecure=context.insecure or asked.insecure),
+        token=token,
+        token_from=token_from,
+        named_by=f"the context {name!r}, by {named_by}",
+        ca=asked.ca or (Path(context.ca) if context.ca else None),
+    )
+
+
+def _at(url: str, named_by: str, asked: Asked) -> Target:
+    url = check_url(url, is_insecure=asked.insecure)
+    token, token_from, ca = _token_for(url, asked)
+    return Target(url=url, token=token, token_from=token_from, named_by=named_by, ca=ca)
+
+
+def _token_for(url: str, asked: Asked) -> tuple[str, str, Path | None]:
+    """Find the token for an address. This machine's token is sent to this machine's server alone."""
+    if found := _asked_token(asked):
+        return *found, asked.ca
+    if found := _environment_token():
+        return *found, asked.ca
+    saved: list[tuple[str, Context]] = [(name, each) for name, each in load_contexts().saved.items() if each.url == url]
+    if saved:
+        name, context = saved[0]
+        return context.token, f"the context {name!r}", asked.ca or (Path(context.ca) if context.ca else None)
+    if _is_same_server(url, local_url()):
+        local = find_local(asked)
+        return local.token, local.token_from, asked.ca
+    return fail(
+        f"There is no token for {url}. Save it once with `wakeful context add NAME {url}`, which asks for the token, "
+        "or give it with --token-file or WAKEFUL_TOKEN. The token of this machine's own server is not sent there."
+    )
+
+
+def _asked_token(asked: Asked) -> tuple[str, str] | None:
+    if asked.token is not None and asked.token_file is not None:
+        fail("--token and --token-file give two tokens. Give one of them.", WRONG)
+    if asked.token is not None:
+        return asked.token.strip(), "--token"
+    if asked.token_file is not None:
+        return read_token_file(asked.token_file), "--token-file"
+    return None
+
+
+def _environment_token() -> tuple[str, str] | None:
+    problems: list[str] = []
+    given = sort(read_variables(os.environ), "the environment", as_variable, ("token",), ("token",), problems)
+    if "token" not in given:
+        return None
+    token = open_if_file(given["token"], problems)
+    return (str(token), given["token"].key) if token and not problems else fail("\n".join(problems))
+
+
+def read_token_file(path: Path) -> str:
+    """Return the token in a file, or end the command."""
+    try:
+        token = path.expanduser().read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        fail(f"The token file {str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}.")
+    return token or fail(f"The token file {str(path)!r} is empty.")
+
+
+def check_url(url: str, *, is_insecure: bool) -> str:
+    """Return the address of a server in its normal form, or end the command with what is wrong about it."""
+    parts = urlsplit(url)
+    try:
+        is_fit = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_fit = False
+    if not is_fit or parts.query or parts.fragment or parts.username or parts.password:
+        fail(f"{url!r} is not the address of a server. Write it like https://wakeful.example.org:8420.", WRONG)
+    if parts.scheme == "http" and not is_insecure and not _is_loopback(parts.hostname or ""):
+        fail(
+            f"{url} is on another machine, and http:// would send the token there unencrypted. Use https://, or add "
+            "--insecure if every machine on the way is yours.",
+            WRONG,
+        )
+    return url.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    return host in _LOOPBACK or host.startswith("127.")
+
+
+def _is_same_server(one: str, other: str | None) -> bool:
+    if other is None:
+        return False
+    first, second = urlsplit(one), urlsplit(other)
+    is_here = _is_loopback(first.hostname or "") and _is_loopback(second.hostname or "")
+    return (first.scheme, first.port) == (second.scheme, second.port) and (is_here or first.netloc == second.netloc)
+
+
+def local_url() -> str | None:
+    """Return the address of this machine's server; None if it takes any free port and does not run."""
+    problems: list[str] = []
+    given = read_values(os.environ, ("host", "port"), (), problems)
+    port = str(given.get("port", DEFAULT_PORT))
+    if problems or not port.isdecimal():
+        read_settings()
+    # A port in the environment is for this command. One in the file may differ from that of the running server.
+    is_port_named = os.environ.get("WAKEFUL_PORT", "").strip() not in ("", "0")
+    running = None if is_port_named else find_running_server()
+    if running is not None:
+        return reachable(running.address)
+    return None if port == "0" else reachable(_join(str(given.get("host", DEFAULT_HOST)), int(port)))
+
+
+def find_running_server() -> Running | None:
+    """Return the server that runs with this machine's data directory, whatever its port is."""
+    given = read_values(os.environ, ("data_dir",), (), [])
+    return find_running(Path(str(given.get("data_dir") or default_data_dir())).expanduser().absolute())
+
+
+def find_local(asked: Asked) -> Target:
+    """Return the server of this machine, which the settings and the lock file describe."""
+    url = local_url()
+    if url is None:
+        read_settings()  # may show the reason: a misspelt setting
+        fail("No server runs here: the port is 0, which is any free one. Start it with `wakeful serve`.", NOT_REACHED)
+    token, token_from = _asked_token(asked) or _local_token()
+    return Target(url=url, token=token, token_from=token_from, named_by="the settings of this machine", is_local=True)
+
+
+def target_of(running: Running) -> Target | None:
+    """Return the running server of this machine with this machine's token; None if there is no token."""
+    if not os.environ.get("WAKEFUL_TOKEN", "").strip() and not (find_config_dir(os.environ) / TOKEN_FILE).exists():
+        return None
+    token, token_from = _local_token()
+    return Target(
+        url=reachable(running.address), token=token, token_from=token_from, named_by="its lock file", is_local=True
+    )
+
+
+def _local_token() -> tuple[str, str]:
+    problems: list[str] = []
+    given = read_values(os.environ, ("token",), ("token",), problems).get("token")
+    if problems:
+        read_settings()
+    path = find_config_dir(os.environ) / TOKEN_FILE
+    if given:
+        return str(given), "the settings of this machine"
+    if not path.exists():
+        read_settings()  # may show the reason: a misspelt setting
+        fail(f"There is no token in {path.parent}. Start the server once with `wakeful serve`, or set WAKEFUL_TOKEN.")
+    return read_token_file(path), str(path)
+
+
+def reachable(address: str) -> str:
+    """Return an address that a client can connect to: a server that listens on all addresses is at loopback too."""
+    parts = urlsplit(address)
+    host = "127.0.0.1" if parts.hostname in ("0.0.0.0", "::", "localhost") else str(parts.hostname)
+    return _join(host, parts.port or DEFAULT_PORT, parts.scheme)
+
+
+def _join(host: str, port: int, scheme: str = "http") -> str:
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

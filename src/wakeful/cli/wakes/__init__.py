@@ -1,0 +1,1 @@
+"""Commands for wakes, the agenda and pauses."""

@@ -1,0 +1,1 @@
+"""Models: providers by name, models that the owner adds, their limits and abilities."""

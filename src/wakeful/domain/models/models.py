@@ -1,0 +1,240 @@
+"""Models that the owner adds: their fields, and the rules about them."""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from wakeful.domain.errors import Conflict, Invalid, NotFound, Unavailable
+from wakeful.domain.models.names import DEMO, NoSuchProvider, nearest
+from wakeful.domain.models.providers import PROVIDERS, Provider
+
+ToolCalls = Literal["native", "text", "none"]
+Source = Literal["settings", "added"]
+
+MAX_MODELS = 200
+MAX_ID = 200  # characters of a model's id at its provider
+MAX_KEY = 4_000
+MIN_WINDOW, MAX_WINDOW = 1_000, 100_000_000  # tokens
+MIN_OUTPUT, MAX_OUTPUT = 16, 10_000_000
+MAX_PRICE = 1_000_000  # dollars per million tokens
+RESERVED = (DEMO, "default", "discover", "list", "providers", "test")
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_ID = re.compile(r"[!-~]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abilities:
+    """Limits and abilities of a model, as far as they are known; the loop plans with them.
+
+    `tool_calls` is `native` unless a test or the owner says otherwise. `text`: the model writes its calls as text.
+    `none`: it cannot call tools, so none must be sent.
+    """
+
+    context_window: int  # tokens
+    output_limit: int | None  # tokens of one answer; None: the provider's library sends its own
+    tool_calls: ToolCalls = "native"
+    images: bool | None = None  # None: unknown
+    thinking: bool | None = None
+    is_window_known: bool = True  # False: `context_window` is the server's default
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A model at one endpoint. Fields that are None are unknown, or the provider's own."""
+
+    name: str
+    provider: str
+    model: str  # its id at the provider
+    address: str
+    key: str | None = field(default=None, repr=False)  # encrypted if it was added; plain from the settings file
+    source: Source = "added"
+    context_window: int | None = None  # tokens
+    output_limit: int | None = None
+    input_price: float | None = None  # dollars per million tokens
+    output_price: float | None = None
+    tool_calls: ToolCalls | None = None
+    images: bool | None = None
+    thinking: bool | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    @property
+    def has_key(self) -> bool:
+        return self.key is not None
+
+    @property
+    def written(self) -> str:
+        """Return the provider string of the same model, for price lists."""
+        return f"{self.provider}:{self.model}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelTest:
+    """Result of the last test of a model; `subject` identifies what was tested, so that a changed model is untested."""
+
+    name: str  # as written
+    subject: str
+    tool_calls: ToolCalls
+    tested_at: datetime
+
+
+class ModelNotFound(NotFound):
+    code = "no_such_model"
+
+    def __init__(self, name: str, known: Collection[str]) -> None:
+        near = nearest(name, known)
+        hint = f"The nearest is {near!r}." if near else "None was added yet."
+        super().__init__(f"There is no model named {name!r}. {hint} `wakeful model ls` and GET /models list them.")
+
+
+class ModelNameTaken(Conflict):
+    code = "model_name_taken"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"There is a model named {name!r} already. Choose another name, or change that one "
+            f"(`wakeful model edit {name}`, PATCH /models/{name}).",
+            field="name",
+        )
+
+
+class ModelFromSettings(Conflict):
+    code = "model_from_settings"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"The model {name!r} comes from the server's settings file ([models.{name}]), so it can only be changed "
+            "there. Choose another name for one of your own.",
+            field="name",
+        )
+
+
+class DefaultFromSettings(Conflict):
+    code = "default_from_settings"
+
+    def __init__(self, model: str) -> None:
+        super().__init__(
+            f"The default model {model!r} comes from the server's settings (WAKEFUL_MODEL or `model` in the file), "
+            "which take precedence. Remove it there and restart, then choose a default here.",
+            field="model",
+        )
+
+
+class ModelInUse(Conflict):
+    code = "model_in_use"
+
+    def __init__(self, name: str, users: Sequence[str]) -> None:
+        shown = ", ".join(users[:10]) + (f" and {len(users) - 10} more" if len(users) > 10 else "")
+        super().__init__(
+            f"The model {name!r} is used by {shown}. Give them another model first, or remove it anyway "
+            f"(`wakeful model rm {name} --force`, `?force=true`): then their runs fail until they have another one.",
+        )
+
+
+class ModelChangedMeanwhile(Conflict):
+    code = "model_changed_meanwhile"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"The model {name!r} was changed or removed at the same time. Look at it, and try again.")
+
+
+class KeyNeeded(Invalid):
+    code = "key_needed"
+
+    def __init__(self, provider: Provider) -> None:
+        where = f" {provider.key_page} has it." if provider.key_page else ""
+        super().__init__(
+            f"{provider.label} needs a key, and a model that is added uses only its own.{where}",
+            field="key",
+        )
+
+
+class TooManyModels(Conflict):
+    code = "too_many_models"
+    text = f"There are {MAX_MODELS} models, which is the limit. Remove one first."
+
+
+class ModelKeyUnreadable(Unavailable):
+    """The stored key of a model was encrypted with another device key."""
+
+    code = "model_key_unreadable"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"The key of the model {name!r} cannot be decrypted with the device key of this server: it was saved with "
+            "another one, perhaps by another node. Give all nodes the same device key (WAKEFUL_DEVICE_KEY), or set "
+            f"the key again with `wakeful model edit {name} --key`."
+        )
+
+
+class ModelKeyMissing(Conflict):
+    code = "model_key_missing"
+
+    def __init__(self, model: str, remedy: str) -> None:
+        super().__init__(f"The model {model!r} cannot be used: its provider is not set up. {remedy}", field="model")
+
+
+def provider_of(provider: str) -> Provider:
+    """Return a provider of our table, or refuse its name with the nearest one."""
+    found = PROVIDERS.get(provider)
+    if found is None:
+        raise NoSuchProvider(provider)
+    return found
+
+
+def check_name(name: str) -> str:
+    if name in RESERVED or not _NAME.fullmatch(name):
+        why = "is reserved" if name in RESERVED else "is not one"
+        raise Invalid(
+            "The name of a model has 1 to 64 of a-z, 0-9, dot, hyphen and underscore, and begins with a letter or a "
+            f"digit; {name[:80]!r} {why}.",
+            field="name",
+        )
+    return name
+
+
+def suggest_name(model: str, taken: Collection[str]) -> str:
+    """Return a free name for a model, made from its id at the provider."""
+    plain = re.sub(r"[^a-z0-9._-]+", "-", model.rpartition("/")[2].lower()).strip("._-")[:60] or "model"
+    if plain in RESERVED:
+        plain = f"{plain}-model"
+    numbered = [plain, *(f"{plain}-{number}" for number in range(2, MAX_MODELS + 2))]
+    return next(name for name in numbered if name not in taken)
+
+
+def check(model: Model) -> None:
+    """Refuse fields that cannot be right. The address is checked on its own."""
+    check_name(model.name)
+    provider_of(model.provider)
+    if not _ID.fullmatch(model.model) or len(model.model) > MAX_ID:
+        raise Invalid(
+            f"`model` is the id of the model at its provider: 1 to {MAX_ID} printable characters without blanks, got "
+            f"{model.model[:80]!r}.",
+            field="model",
+        )
+    _check_number("context_window", model.context_window, MIN_WINDOW, MAX_WINDOW, "tokens")
+    _check_number("output_limit", model.output_limit, MIN_OUTPUT, MAX_OUTPUT, "tokens")
+    for name in ("input_price", "output_price"):
+        _check_number(name, getattr(model, name), 0, MAX_PRICE, "dollars per million tokens")
+    if (model.input_price is None) != (model.output_price is None):
+        raise Invalid("`input_price` and `output_price` belong together: give both, or neither.", field="input_price")
+    window, output = model.context_window, model.output_limit
+    if window is not None and output is not None and output >= window:
+        raise Invalid(
+            f"`output_limit` must be smaller than `context_window` ({window:,}), got {output:,}.", field="output_limit"
+        )
+
+
+def check_key(key: str) -> str:
+    """Return a key without blanks around it. The message of a refusal does not contain it."""
+    key = key.strip()
+    if not key or len(key) > MAX_KEY or not _ID.fullmatch(key):
+        raise Invalid(f"`key` is 1 to {MAX_KEY:,} printable ASCII characters without blanks.", field="key")
+    return key
+
+
+def _check_number(name: str, value: Any, least: int, most: int, unit: str) -> None:
+    if value is not None and not least <= value <= most:
+        raise Invalid(f"`{name}` must be {least:,} to {most:,} {unit}, got {value:,}.", field=name)

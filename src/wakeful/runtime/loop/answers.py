@@ -1,0 +1,102 @@
+"""Act on a reply of the model: make its tool calls, end the run with its answer, or say why there is none."""
+
+from collections.abc import AsyncGenerator, Generator
+from dataclasses import replace
+from typing import Any
+
+from pydantic_ai.messages import ToolCallPart
+
+from wakeful.domain.events import EndedEarly, RunEvent
+from wakeful.domain.frames import server_note
+from wakeful.domain.runs.repetition import without_repeats
+from wakeful.domain.types import RunNote
+from wakeful.runtime.loop.budget import NOTES
+from wakeful.runtime.loop.model_call import Reply
+from wakeful.runtime.loop.promises import check_promise, remind
+from wakeful.runtime.loop.run_state import RunState
+from wakeful.runtime.loop.text_calls import has_text_call, take_text_calls
+from wakeful.runtime.loop.tool_calls import call_all, shown
+from wakeful.runtime.loop.transcript import to_data
+
+
+async def act_on(state: RunState, reply: Reply) -> AsyncGenerator[RunEvent]:
+    """Save a reply and make its tool calls, or end the run."""
+    state.turns += 1
+    assert reply.whole is not None
+    calls = [part for part in reply.whole.parts if isinstance(part, ToolCallPart)]
+    state.is_reply_cut = reply.has_hit_limit
+    if reply.is_cut_off or (reply.has_hit_limit and not calls):
+        for event in _end_cut_off(state, reply):
+            yield event
+    elif not calls and not reply.text.strip():
+        for event in end_early(state, await _why_empty(state)):
+            yield event
+    elif calls:
+        yield state.step("assistant", reply.text, to_data(reply.whole, reply.thinking, shown(calls)))
+        async for event in call_all(state, calls):
+            yield event
+    elif calls := take_text_calls(state, reply.text):
+        whole = replace(reply.whole, parts=calls)
+        data = to_data(whole, reply.thinking, shown(calls)) | {"written": reply.text}
+        yield state.step("assistant", "", data)
+        async for event in call_all(state, calls):
+            yield event
+    else:
+        async for event in _answer(state, reply.text, to_data(reply.whole, reply.thinking, ())):
+            yield event
+
+
+def end_early(state: RunState, reason: RunNote) -> Generator[RunEvent]:
+    """End a run with a note instead of an answer."""
+    state.has_ended = True
+    yield state.step("assistant", NOTES[reason], {"note": reason}, is_last=True)
+    yield EndedEarly(reason=reason)
+    yield state.end(NOTES[reason])
+
+
+async def _answer(state: RunState, text: str, data: dict[str, Any]) -> AsyncGenerator[RunEvent]:
+    """End the run with an answer. If it promises later work without a booking, first remind the model, once."""
+    remark = "call_as_text" if has_text_call(state, text) else None
+    promise = None if remark else await check_promise(state, text)
+    if promise is not None and promise.may_remind:
+        yield state.step("assistant", text, data | {"promise": promise.sentence})
+        for event in remind(state, promise.sentence):
+            yield event
+        return
+    if promise is not None:
+        remark = "unkept_promise"
+    state.has_ended = True
+    if remark is not None:
+        data |= {"remark": remark}
+        yield server_note(remark)
+    yield state.step("assistant", text, data, is_last=True)
+    if remark is not None:
+        yield EndedEarly(reason=remark)
+    yield state.end(text)
+
+
+def _end_cut_off(state: RunState, reply: Reply) -> Generator[RunEvent]:
+    """End a run whose reply was not read to its end, and keep the text so far, marked as incomplete."""
+    text = without_repeats(reply.text) if reply.is_repeating else reply.text
+    if text:
+        yield state.step("assistant", text, {"cut_off": True})
+    reason: RunNote = "too_many_calls"
+    if reply.is_repeating:
+        reason = "repeated_text"
+    elif reply.is_too_long:
+        reason = "answer_too_long"
+    elif not reply.has_too_many_calls:
+        reason = "output_limit"
+    yield from end_early(state, reason)
+
+
+async def _why_empty(state: RunState) -> RunNote:
+    if _has_done_nothing(state):
+        return "did_nothing"
+    return "empty_answer" if await check_promise(state, "") is None else "unkept_promise"
+
+
+def _has_done_nothing(state: RunState) -> bool:
+    """Return whether a woken run has neither called a tool nor written text, in any attempt."""
+    own = [message for message in state.own("assistant") if "preloaded" not in (message.data or {})]
+    return state.briefing.wake is not None and state.depth == 0 and not own

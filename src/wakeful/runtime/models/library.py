@@ -1,0 +1,151 @@
+"""Models of pydantic-ai's own classes: Anthropic, Google, Bedrock, and providers that only it knows.
+
+Provider SDKs are imported when one of their models is first used, never at start.
+"""
+
+import asyncio
+import ipaddress
+import re
+import socket
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, infer_model
+from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
+from pydantic_ai.settings import ModelSettings
+
+from wakeful.domain.models.addresses import check_ip
+from wakeful.domain.models.models import ModelKeyMissing
+from wakeful.domain.models.names import NoSuchModel
+from wakeful.domain.models.providers import PROVIDERS
+from wakeful.runtime.models.errors import missing_package, quote, variables_in, without_advice
+from wakeful.runtime.models.guard import make_client
+from wakeful.runtime.models.places import Place, missing_key
+
+SECONDS = httpx2.Timeout(600.0, connect=30.0)
+OPENAI_FAMILY = frozenset({"openai-responses"})  # use a placeholder as the key when OPENAI_BASE_URL is set
+_REGION = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d")
+
+
+def make_model(written: str, provider: Provider[Any], model: str, output_limit: int | None) -> Model[Any]:
+    """Make a model of a provider; errors name it as it is written."""
+    prefix = written.partition(":")[0] if ":" in written else provider.name
+    try:
+        made = infer_model(f"{prefix}:{model}", provider_factory=lambda _: provider)
+    except ImportError as error:
+        raise missing_package(written, error) from error
+    except UserError as error:
+        raise NoSuchModel(written, quote(without_advice(str(error)))) from error
+    if output_limit is not None:
+        settings = ModelSettings(max_tokens=output_limit)
+        made._settings = settings  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  (`infer_model` takes none)
+    return made
+
+
+def provider_of_added(place: Place) -> Provider[Any]:
+    """Make the provider of an added model, with its own key and nothing from the environment."""
+    assert place.key is not None  # all of them need one
+    try:
+        return without_retries(_MAKERS[place.provider.wire](place))
+    except ImportError as error:
+        raise missing_package(place.written, error) from error
+
+
+def provider_of_string(written: str, prefix: str, key: str | None) -> Provider[Any]:
+    """Make the provider of PROVIDER:MODEL from the environment, else with `key`."""
+    try:
+        kind = infer_provider_class(prefix)
+    except ValueError as error:
+        raise NoSuchModel(written, f"no provider is called {prefix!r}.") from error
+    except ImportError as error:
+        raise missing_package(written, error) from error
+    make: Any = kind  # the signatures differ
+    key = None if prefix.startswith("gateway/") else key
+    try:
+        if key and prefix in OPENAI_FAMILY:
+            return without_retries(make(api_key=key))
+        return without_retries(infer_provider(prefix))
+    except UserError as error:
+        problem = ModelKeyMissing(written, _remedy(prefix, str(error)))
+        if key is None:
+            raise problem from error
+    try:
+        return without_retries(make(api_key=key))
+    except (TypeError, UserError):  # it needs more than a key
+        raise problem from None
+
+
+def close(provider: Provider[Any]) -> None:
+    """Close the connections of an SDK that is not asynchronous."""
+    if provider.name == "bedrock":
+        provider.client.close()
+
+
+async def check_connection(place: Place) -> None:
+    """Check the addresses of an endpoint whose SDK connects by itself, as the others are at each connection."""
+    parts = urlsplit(place.address)
+    host = parts.hostname or ""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return  # the request will say so
+    for *_, address in found:
+        parsed = ipaddress.ip_address(str(address[0]).partition("%")[0])
+        check_ip(host, parsed, has_plain_key=parts.scheme == "http" and place.key is not None)
+
+
+def _anthropic(place: Place) -> Provider[Any]:
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    client = _client(place)
+    provider = _owning(AnthropicProvider(api_key=place.key, base_url=place.address, http_client=client), client)
+    # Headers of ANTHROPIC_CUSTOM_HEADERS are for the endpoint of the environment; they may contain its key.
+    provider.client._custom_headers = {}  # noqa: SLF001  (the SDK has no other way to leave them out)
+    return provider
+
+
+def _google(place: Place) -> Provider[Any]:
+    from pydantic_ai.providers.google import GoogleProvider
+
+    client = _client(place)
+    return _owning(GoogleProvider(api_key=place.key, base_url=place.address, http_client=client), client)
+
+
+def _bedrock(place: Place) -> Provider[Any]:
+    from pydantic_ai.providers.bedrock import BedrockProvider
+
+    region = _REGION.search(urlsplit(place.address).hostname or "")
+    return BedrockProvider(
+        api_key=place.key or "", base_url=place.address, region_name=region[0] if region else "us-east-1"
+    )
+
+
+def _owning(provider: Provider[Any], client: httpx2.AsyncClient) -> Provider[Any]:
+    """Let a provider close a client that was made for it alone."""
+    provider._own_http_client = client  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  (there is no other way)
+    return provider
+
+
+_MAKERS = {"anthropic": _anthropic, "google": _google, "bedrock": _bedrock}
+
+
+def _client(place: Place) -> httpx2.AsyncClient:
+    return make_client(place.address, {}, has_key=True, timeout=SECONDS)
+
+
+def without_retries(provider: Provider[Any]) -> Provider[Any]:
+    """Turn off an SDK's silent retries: the loop retries, and shows each one."""
+    client: Any = provider.client
+    if hasattr(client, "max_retries"):
+        client.max_retries = 0
+    return provider
+
+
+def _remedy(prefix: str, words: str) -> str:
+    """Return what a provider needs, without the advice for programmers of the library."""
+    if prefix in PROVIDERS:
+        return missing_key(PROVIDERS[prefix])
+    variables = variables_in(words)
+    return f"Set {' and '.join(variables)} in the server's environment." if variables else quote(without_advice(words))

@@ -1,0 +1,1 @@
+"""Lists of models: from their providers, and from servers on this machine."""

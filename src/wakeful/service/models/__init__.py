@@ -1,0 +1,1 @@
+"""Models: adding, changing and removing them, and their keys."""

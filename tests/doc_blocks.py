@@ -1,0 +1,80 @@
+"""The code blocks of the documentation, and how they are marked.
+
+A block runs as it is written, unless the line above it is `<!-- not run: REASON -->`. A block marked
+`<!-- run: when the server has stopped -->` runs last.
+"""
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SHELLS = ("bash", "console")
+REASONS = {"needs the internet", "needs root", "needs a terminal", "needs a keyring", "is an excerpt", "runs the tests"}
+STOPPED = "when the server has stopped"
+
+_BLOCK = re.compile(r"(?:^<!-- (not run|run): (.+?) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SERVES = re.compile(r"\b(make|wakeful) serve\b")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """One block of a page."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+    is_run: bool
+    mark: str  # why it is not run, or when it is
+
+    @property
+    def starts_server(self) -> bool:
+        return self.language == "console" and _SERVES.search(self.text.partition("\n")[0]) is not None
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def all_blocks() -> list[Block]:
+    return [block for page in PAGES for block in blocks_of(page)]
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """Return the blocks of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(
+            page=str(page.relative_to(ROOT)),
+            line=text.count("\n", 0, found.start(3)) + 1,
+            language=found[3],
+            text=found[4],
+            is_run=found[1] != "not run",
+            mark=found[2] or "",
+        )
+        for found in _BLOCK.finditer(text)
+    ]
+
+
+def split_console(text: str) -> tuple[str, list[str]]:
+    """Return the commands of a console block, which begin with `$ `, and the lines that they print."""
+    commands: list[str] = []
+    shown: list[str] = []
+    is_open = False
+    for line in text.splitlines():
+        if is_open:
+            commands[-1] += f"\n{line}"
+        elif line.startswith("$ "):
+            commands.append(line.removeprefix("$ "))
+        else:
+            shown.append(line)
+            continue
+        is_open = commands[-1].endswith("\\") or not is_bash(commands[-1])
+    return "\n".join(commands), shown
+
+
+def is_bash(text: str) -> bool:
+    """Return whether a text is complete and correct for bash."""
+    return subprocess.run(["bash", "-n", "-c", text], capture_output=True, check=False).returncode == 0

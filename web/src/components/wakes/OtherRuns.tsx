@@ -1,0 +1,67 @@
+/** Runs that were scheduled here and will run elsewhere: the agent's next run, and new sessions. */
+
+import { Link } from "wouter";
+import type { AgentShape, WakeShape } from "../../api/rest.generated";
+import { byWhom } from "../text/labels";
+import { Time } from "../text/times";
+import { ErrorText } from "../ui/ErrorText";
+import { movedText } from "./moves";
+import { useWakeActions } from "./wakeActions";
+
+const MAX_SHOWN = 2;
+
+interface Props {
+  agent: AgentShape;
+  wakes: WakeShape[];
+  onEdit: (wake: WakeShape) => void;
+}
+
+export function OtherRuns({ agent, wakes, onEdit }: Props) {
+  if (wakes.length === 0) return null;
+  const sorted = wakes.toSorted((one, other) => one.attempt_at.localeCompare(other.attempt_at));
+  return (
+    <ul className="banner-others" aria-label="Scheduled elsewhere">
+      {sorted.slice(0, MAX_SHOWN).map((wake) => (
+        <OtherRun key={wake.id} agent={agent} wake={wake} onEdit={onEdit} />
+      ))}
+      {wakes.length > MAX_SHOWN && (
+        <li>
+          <Link href={`/ui/agenda?agent=${agent.id}`}>+{wakes.length - MAX_SHOWN} more</Link>
+        </li>
+      )}
+    </ul>
+  );
+}
+
+function OtherRun({ agent, wake, onEdit }: Omit<Props, "wakes"> & { wake: WakeShape }) {
+  const actions = useWakeActions(wake);
+  const moved = movedText(wake, agent);
+  const isNextRun = wake.kind === "next_run";
+  const what = isNextRun ? "the next run" : "the new session";
+  return (
+    <li>
+      <span className="grow">
+        {isNextRun ? `${agent.name}'s next run` : "A new session starts"}{" "}
+        <strong>
+          <Time at={wake.attempt_at} zone={agent.zone} form="relative" />
+        </strong>{" "}
+        <span className="muted">
+          <Time at={wake.attempt_at} zone={agent.zone} /> · {byWhom(wake.scheduled_by)}
+          {moved && ` · ${moved}`}
+        </span>
+      </span>
+      <button type="button" className="small quiet" aria-label={`Edit ${what}`} onClick={() => onEdit(wake)}>
+        Edit
+      </button>
+      <button
+        type="button"
+        className="small quiet"
+        aria-label={`Cancel ${what}`}
+        onClick={() => actions.cancel.mutate(undefined)}
+      >
+        Cancel
+      </button>
+      <ErrorText error={actions.error} />
+    </li>
+  );
+}
