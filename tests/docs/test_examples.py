@@ -95,7 +95,7 @@ def free_port() -> int:
 
 
 def _plain(home: Path) -> dict[str, str]:
-    ours = ("WAKEFUL_", "XDG_", "MAKE", "MFLAGS", "VIRTUAL_ENV")
+    ours = ("WAKEFUL_", "XDG_", "MAKE", "MFLAGS", "ARGS", "VIRTUAL_ENV")  # `make test ARGS=…` exports its options
     return {key: value for key, value in os.environ.items() if not key.startswith(ours)} | {"HOME": str(home)}
 
 

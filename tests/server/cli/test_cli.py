@@ -171,8 +171,8 @@ def test_a_wrong_command_is_answered_with_the_option_and_what_it_takes(terminal,
 
 def test_a_run_that_fails_is_an_exit_code_of_its_own(terminal):
     wake_id = terminal.read("wake", "add", TODO, "--as", "session", "--when", "1h")["schedule"]["id"]
-    paused = terminal.read("agent", "edit", "Wakeful", "--model", "ollama:not-there")
-    assert paused["model"] == "ollama:not-there"
+    edited = terminal.read("agent", "edit", "Wakeful", "--model", "openai:gpt-4o")  # for which there is no key
+    assert edited["model"] == "openai:gpt-4o"
     ended = terminal.run("wake", "run", wake_id.removeprefix("sch-"), "--wait")
     terminal.read("agent", "edit", "Wakeful", "--model", "demo")
     assert ended.returncode == 1

@@ -6,7 +6,8 @@ import errno
 import os
 import secrets
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,6 +15,7 @@ from urllib.parse import quote
 import apsw
 
 from wakeful.agentdb.errors import Refusal
+from wakeful.agentdb.keys.keys import sync_folder
 
 PAGE = 4096
 PLAIN_HEADER = b"SQLite format 3\x00"
@@ -66,9 +68,11 @@ def connect(path: str, key: bytes, *, may_make: bool = False) -> Raw:
     if path == EMPTY:
         connection = apsw.Connection(":memory:", flags=flags)
     else:
+        if is_plain(Path(path)):
+            change_key(Path(path), None, key)
         connection = apsw.Connection(path, flags=flags | (apsw.SQLITE_OPEN_CREATE if may_make else 0))
         try:
-            _unlock(connection, key, is_plain=is_plain(Path(path)))
+            _unlock(connection, key)
         except BaseException:
             connection.close()
             raise
@@ -158,11 +162,9 @@ def size_of(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _unlock(connection: Raw, key: bytes, *, is_plain: bool) -> None:
+def _unlock(connection: Raw, key: bytes) -> None:
     connection.set_busy_timeout(BUSY_MS)
-    _set_key(connection, None if is_plain else key)
-    if is_plain:
-        encrypt(connection, key)
+    _set_key(connection, key)
     connection.pragma("journal_mode", "wal")  # reads the first page, so a wrong key fails here
     connection.pragma("synchronous", "FULL")
     connection.pragma("cache_size", -CACHE_KIB)
@@ -176,11 +178,73 @@ def _set_key(connection: Raw, key: bytes | None) -> None:
         connection.execute(f"PRAGMA key = 'raw:{key.hex()}'")
 
 
-def encrypt(connection: Raw, key: bytes) -> None:
-    """Encrypt all pages with a new key. After a crash the file has the old key or the new one."""
-    if connection.pragma("journal_mode", "delete") != "delete":
-        raise Refusal("unavailable", "The database is in use elsewhere, so its key was not changed. Try again.")
-    connection.execute(f"PRAGMA rekey = 'raw:{key.hex()}'")
+def change_key(path: Path, old: bytes | None, new: bytes) -> None:
+    """Encrypt a file with another key; without an old one it is plain. A crash leaves the old file or the new one.
+
+    PRAGMA rekey overwrites a file in place, with a new salt in its first page. If the process is killed meanwhile,
+    neither key reads the file or its rollback journal. So a copy is encrypted, and then replaces the file.
+    """
+    draft = path.with_name(f"{path.name}.rekey")
+    with closing(_open_keyed(path, old)) as connection:
+        if connection.pragma("journal_mode", "delete") != "delete":
+            raise _in_use()
+        try:
+            connection.execute("BEGIN EXCLUSIVE")
+        except apsw.BusyError:
+            raise _in_use() from None
+        # To close any descriptor of the file would end this process's locks on it, so this one stays open to the end.
+        with path.open("r+b", buffering=0) as original:
+            try:
+                _copy(original, draft)
+                with closing(_open_keyed(draft, old)) as copy:
+                    copy.execute(f"PRAGMA rekey = 'raw:{new.hex()}'")
+                draft.replace(path)
+            finally:
+                _remove(draft)
+            sync_folder(path.parent)
+            _spoil(original)
+
+
+def _open_keyed(path: Path, key: bytes | None) -> Raw:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX)
+    try:
+        connection.set_busy_timeout(BUSY_MS)
+        _set_key(connection, key)
+        connection.pragma("journal_mode")  # reads the first page, so a wrong key fails here
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _copy(original: FileIO, draft: Path) -> None:
+    _remove(draft)  # of an attempt that was cut off
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=0) as target:
+        while block := original.read(1024 * 1024):
+            write_all(target, block)
+        os.fsync(target.fileno())
+
+
+def _remove(draft: Path) -> None:
+    for path in (draft, draft.with_name(f"{draft.name}-journal")):
+        path.unlink(missing_ok=True)
+
+
+def _spoil(replaced: FileIO) -> None:
+    """Overwrite the first page of a file that was replaced: a process that waits to write to it must fail."""
+    replaced.seek(0)
+    write_all(replaced, bytes(PAGE))
+
+
+def write_all(target: FileIO, block: bytes) -> None:
+    """Write unbuffered: on a full disk a buffer would raise again when it is closed."""
+    rest = memoryview(block)
+    while rest:
+        rest = rest[target.write(rest) :]
+
+
+def _in_use() -> Refusal:
+    return Refusal("unavailable", "The database is in use elsewhere, so its key was not changed. Try again.")
 
 
 def _restrict(connection: Raw) -> None:

@@ -1,6 +1,5 @@
 """Operations about the key of a file, for the host."""
 
-from contextlib import closing
 from typing import Any
 
 import apsw
@@ -26,14 +25,11 @@ def rekey(db: OpenDatabase, new_key: str) -> dict[str, Any]:
         if files.opens(each, key):
             continue
         try:
-            connection = files.connect(str(each), db.key)
+            files.change_key(each, None if files.is_plain(each) else db.key, key)
         except apsw.NotADBError:
             if each == db.path:
                 raise Refusal("unreadable", "The database cannot be read with its key.") from None
             damaged.append(each.name)  # a damaged snapshot must not stop the rotation
-            continue
-        with closing(connection):
-            files.encrypt(connection, key)
     db.key = key
     return {"rekeyed": True, "damaged": damaged}
 

@@ -9,7 +9,6 @@ import secrets
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -41,19 +40,12 @@ def take(path: Path, at: str) -> Path:
             os.fdopen(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=0) as target,
         ):
             while block := source.read(1024 * 1024):
-                _write_all(target, block)
+                files.write_all(target, block)
             os.fsync(target.fileno())
     except BaseException:
         copy.unlink(missing_ok=True)  # half a copy is of no use, and the disk may be full
         raise
     return copy
-
-
-def _write_all(target: FileIO, block: bytes) -> None:
-    """Write unbuffered: on a full disk a buffer would raise again when it is closed."""
-    rest = memoryview(block)
-    while rest:
-        rest = rest[target.write(rest) :]
 
 
 def room_at(path: Path, size: int, at: str, quota: int) -> datetime | None:
