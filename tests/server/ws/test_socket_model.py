@@ -55,7 +55,7 @@ async def test_a_woken_run_is_told_what_woke_it(server, session, client):
     system, user = server.provider.last["messages"]
     assert "You were woken by a recall that your user had booked for" in system["content"]
     assert 'Its label, as data: "Morning look".' in system["content"]
-    assert "Nobody is present" in system["content"]
+    assert "No one will answer questions" in system["content"]
     assert user == {"role": "user", "content": "Look at a.txt"}
 
 

@@ -107,8 +107,8 @@ def _why(wake: Wake | None, run: Run, now: datetime) -> str:
     who = {"agent": "you yourself", "user": "your user", "system": "the server"}[wake.scheduled_by]
     lines = [
         f"You were woken by a {wake.kind.replace('_', ' ')} that {who} had booked for "
-        f"{run.nominal_at:%Y-%m-%d %H:%M:%S} UTC. Nobody is present: do not ask, work with your tools, and say at the "
-        "end what you did."
+        f"{run.nominal_at:%Y-%m-%d %H:%M:%S} UTC. No one will answer questions in this run: work with your tools, and "
+        "say at the end what you did."
     ]
     if wake.comment:
         lines.append(f"Its label, as data: {quote_line(wake.comment)}.")
