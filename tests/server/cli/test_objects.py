@@ -56,6 +56,22 @@ def test_a_session_of_a_booking_is_named_after_it(terminal):
     assert (titles[labelled], titles[plain]) == ("ping", TODO)
 
 
+def test_messages_and_titles_are_searched(terminal, talked):
+    session = terminal.read("ask", "say the words Zwölf Boxkämpfer")["session_id"]
+    found = terminal.run("search", "boxkampfer", "ZWOLF").stdout
+    assert found.splitlines()[0].split() == ["session", "id", "created", "at", "from", "text"]
+    lines = [line for line in found.splitlines() if "say the words Zwölf Boxkämpfer" in line]
+    assert all(line.startswith(session) for line in lines)
+    assert [line.split()[3] for line in lines] == ["title", "user"]
+    assert terminal.run("search", '"boxkampfer zwolf"').stdout == "Nothing found.\n"
+    asked = terminal.read("search", "boxkampfer", "--limit", "1")
+    assert (asked["results"][0]["session_id"], asked["index"]["is_complete"]) == (session, True)
+    more = terminal.run("search", "boxkampfer", "--limit", "1")
+    assert more.stderr == f"There are more: --page {asked['next']}\n"
+    assert "user" in terminal.run("search", "boxkampfer", "--limit", "1", "--page", asked["next"]).stdout
+    assert "500" in terminal.run("search", "x" * 501).stderr
+
+
 # ── Beginnings of ids ───────────────────────────────────────────────────────────────────────────────────────────────
 
 

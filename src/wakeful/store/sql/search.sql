@@ -22,18 +22,40 @@ DELETE FROM search_texts WHERE session_id = :session_id AND message_id IS NULL;
 SELECT /*sqlite 'on' */ /*postgres set_config('enable_bitmapscan', 'on', TRUE) */ AS is_prepared;
 
 -- name: search_messages
--- The latest first. PostgreSQL must not go through the numbers in order and compare the terms of each: so `+ 0`.
+-- The latest first. PostgreSQL's index has no order, and to sort all 100,000 texts with a common word takes 0.2 s. So it
+-- compares the latest texts first, and looks up the terms only if that finds too few. With `+ 0` it does not go through
+-- the numbers in order then, and compare the terms of each text.
 SELECT
     t.number, t.session_id, s.title AS session_title, s.agent_id, m.id AS message_id, m.run_id, m.role, m.created_at,
     m.content AS text
 FROM (
+    /*sqlite
     SELECT t.number, t.session_id, t.message_id
-    FROM /*sqlite search_terms CROSS JOIN search_texts t ON t.number = search_terms.rowid */ /*postgres search_texts t */
+    FROM search_terms CROSS JOIN search_texts t ON t.number = search_terms.rowid
     WHERE
-        /*sqlite search_terms MATCH :terms AND search_terms.rowid < :before */
-        /*postgres t.terms @@ CAST(:terms AS TSQUERY) AND t.number < :before */
-        AND t.user_id = :user_id AND t.message_id IS NOT NULL
-    ORDER BY /*sqlite search_terms.rowid */ /*postgres t.number + 0 */ DESC LIMIT :most
+        search_terms MATCH :terms AND search_terms.rowid < :before AND t.user_id = :user_id AND t.message_id IS NOT NULL
+    ORDER BY search_terms.rowid DESC LIMIT :most
+    */
+    /*postgres
+    WITH latest AS MATERIALIZED (
+        SELECT t.number, t.session_id, t.message_id
+        FROM (
+            SELECT number, session_id, message_id, terms FROM search_texts
+            WHERE user_id = :user_id AND number < :before AND message_id IS NOT NULL
+            ORDER BY number DESC LIMIT 200 + 10 * CAST(:most AS BIGINT)
+        ) AS t
+        WHERE t.terms @@ CAST(:terms AS TSQUERY)
+        ORDER BY t.number DESC LIMIT :most
+    )
+    SELECT number, session_id, message_id FROM latest WHERE (SELECT COUNT(*) FROM latest) = :most
+    UNION ALL (
+        SELECT number, session_id, message_id FROM search_texts
+        WHERE
+            (SELECT COUNT(*) FROM latest) < :most AND terms @@ CAST(:terms AS TSQUERY) AND number < :before
+            AND user_id = :user_id AND message_id IS NOT NULL
+        ORDER BY number + 0 DESC LIMIT :most
+    )
+    */
 ) AS t
 CROSS JOIN sessions s CROSS JOIN messages m
 WHERE s.id = t.session_id AND m.id = t.message_id
@@ -45,13 +67,33 @@ SELECT
     t.number, t.session_id, s.title AS session_title, s.agent_id, NULL AS message_id, NULL AS run_id, NULL AS role,
     s.created_at, s.title AS text
 FROM (
-    SELECT t.number, t.session_id
-    FROM /*sqlite search_terms CROSS JOIN search_texts t ON t.number = search_terms.rowid */ /*postgres search_texts t */
+    /*sqlite
+    SELECT t.number, t.session_id, t.message_id
+    FROM search_terms CROSS JOIN search_texts t ON t.number = search_terms.rowid
     WHERE
-        /*sqlite search_terms MATCH :terms AND search_terms.rowid < :before */
-        /*postgres t.terms @@ CAST(:terms AS TSQUERY) AND t.number < :before */
-        AND t.user_id = :user_id AND t.message_id IS NULL
-    ORDER BY /*sqlite search_terms.rowid */ /*postgres t.number + 0 */ DESC LIMIT :most
+        search_terms MATCH :terms AND search_terms.rowid < :before AND t.user_id = :user_id AND t.message_id IS NULL
+    ORDER BY search_terms.rowid DESC LIMIT :most
+    */
+    /*postgres
+    WITH latest AS MATERIALIZED (
+        SELECT t.number, t.session_id, t.message_id
+        FROM (
+            SELECT number, session_id, message_id, terms FROM search_texts
+            WHERE user_id = :user_id AND number < :before AND message_id IS NULL
+            ORDER BY number DESC LIMIT 200 + 10 * CAST(:most AS BIGINT)
+        ) AS t
+        WHERE t.terms @@ CAST(:terms AS TSQUERY)
+        ORDER BY t.number DESC LIMIT :most
+    )
+    SELECT number, session_id, message_id FROM latest WHERE (SELECT COUNT(*) FROM latest) = :most
+    UNION ALL (
+        SELECT number, session_id, message_id FROM search_texts
+        WHERE
+            (SELECT COUNT(*) FROM latest) < :most AND terms @@ CAST(:terms AS TSQUERY) AND number < :before
+            AND user_id = :user_id AND message_id IS NULL
+        ORDER BY number + 0 DESC LIMIT :most
+    )
+    */
 ) AS t
 CROSS JOIN sessions s
 WHERE s.id = t.session_id
