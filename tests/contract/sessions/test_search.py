@@ -7,14 +7,12 @@ from datetime import timedelta
 import pytest
 
 from harness import NOON, Harness, lay_out
+from search_reset import forget_index
 from wakeful.domain import ids
 from wakeful.domain.types import Message, Session, User
 from wakeful.service.sessions import search_index
 from wakeful.service.sessions.search import Answer
-from wakeful.store.migrate import load_migrations
 from wakeful.store.sessions.sessions import NoSuchSession
-
-GRACE = User(id=ids.new_id(), name="Grace", role="member", created_at=NOON)
 
 
 @pytest.fixture(scope="module")
@@ -236,19 +234,12 @@ async def test_a_very_long_message_is_saved_and_found_by_its_beginning(person):
 @pytest.fixture
 async def upgraded(harness, monkeypatch):
     """A store whose texts were there before it had an index, which is built in steps of two texts."""
-    monkeypatch.setattr(search_index, "_MAX_TEXTS", 2)
+    monkeypatch.setattr(search_index, "MAX_TEXTS", 2)
     person = Person(harness, harness.user, harness.agent)
     session = await person.session("Garden plans")
     await person.say(session, *(f"needle {number}" for number in range(7)))
-    await forget_index(harness)
+    await forget_index(harness.node)
     return person
-
-
-async def forget_index(harness) -> None:
-    """Empty the index, as the migration leaves it."""
-    [migration] = [each for each in load_migrations(harness.node.store.database.dialect) if each.name == "search"]
-    begin = migration.script.rindex("INSERT INTO search_progress")
-    await harness.sql(f"DELETE FROM search_texts; DELETE FROM search_progress; {migration.script[begin:]}")
 
 
 async def test_the_index_of_an_empty_store_is_complete(harness):
@@ -286,7 +277,7 @@ async def test_new_texts_are_found_while_the_index_is_built_and_stay_the_latest(
 async def test_a_session_renamed_or_deleted_meanwhile_is_indexed_as_it_is(upgraded, harness):
     [session] = await harness.node.sessions.find(harness.user.id)
     other = await upgraded.session("Roof")
-    await forget_index(harness)
+    await forget_index(harness.node)
     await harness.node.sessions.rename(session.session.id, harness.user.id, "Garden of needles")
     await harness.node.sessions.delete(other.id, harness.user.id)
     await harness.node.services.search_index.build()

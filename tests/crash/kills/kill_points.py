@@ -12,6 +12,8 @@ from typing import Any
 
 from wakeful.domain.types import Message, Run
 from wakeful.service.runs.claims import Claims
+from wakeful.service.sessions import search_index
+from wakeful.service.sessions.search_index import SearchIndex
 from wakeful.store.sessions.sessions import SessionRows
 from wakeful.store.store import Store, Tx
 
@@ -56,6 +58,20 @@ def die_with_the_reminder_saved() -> None:
 def die_with_a_result_saved() -> None:
     """Die after the commit that saved the first result of a tool."""
     _after_commit_of(lambda message: message.role == "tool", _die)
+
+
+def die_with_three_texts_indexed() -> None:
+    """Index texts of before an upgrade one at a time, and die after the commit that saved the third."""
+    search_index.MAX_TEXTS = 1
+    original, steps = SearchIndex.build_some, iter(range(1, 4))
+
+    async def build_some(self: SearchIndex) -> bool:
+        is_unfinished = await original(self)
+        if next(steps) == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return is_unfinished
+
+    SearchIndex.build_some = build_some  # type: ignore[method-assign]
 
 
 def die_once_claimed() -> None:

@@ -15,8 +15,8 @@ from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
 
-_MAX_TEXTS = 100  # in one transaction
-_MAX_CHARACTERS = 100_000  # in one transaction: it takes about 0.05 s
+MAX_TEXTS = 100  # in one transaction
+MAX_CHARACTERS = 100_000  # in one transaction: it takes about 0.05 s
 _MIN_REST_SECONDS = 0.01
 
 
@@ -49,7 +49,7 @@ class SearchIndex:
         taken = _take(found)
         # Outside the transaction: others can write meanwhile.
         rows = await asyncio.to_thread(rows_of, taken, indexed.next_number)
-        is_last = len(found) < _MAX_TEXTS and len(taken) == len(found)
+        is_last = len(found) < MAX_TEXTS and len(taken) == len(found)
         moved = _move(indexed, taken, len(rows), is_last=is_last)
         await self._store.write(
             lambda tx: tx.search.add_earlier(rows, moved, indexed.done), is_synced=False, is_repeatable=True
@@ -59,8 +59,8 @@ class SearchIndex:
 
 async def _read(tx: Tx, indexed: Indexed) -> list[EarlierText]:
     if indexed.sessions_before is not None:
-        return await tx.search.earlier_titles(indexed.sessions_before, _MAX_TEXTS)
-    return await tx.search.earlier_messages(indexed.messages_before or "", _MAX_TEXTS)
+        return await tx.search.earlier_titles(indexed.sessions_before, MAX_TEXTS)
+    return await tx.search.earlier_messages(indexed.messages_before or "", MAX_TEXTS)
 
 
 def _take(found: Sequence[EarlierText]) -> Sequence[EarlierText]:
@@ -68,7 +68,7 @@ def _take(found: Sequence[EarlierText]) -> Sequence[EarlierText]:
     characters = 0
     for count, each in enumerate(found):
         characters += len(each.text)
-        if characters > _MAX_CHARACTERS:
+        if characters > MAX_CHARACTERS:
             return found[: max(1, count)]
     return found
 
