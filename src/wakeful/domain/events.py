@@ -256,7 +256,7 @@ class _OfUser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionUpdate(_OfUser):
-    """A session was created, changed or deleted."""
+    """A session was created, changed or deleted, or a call in it was asked about or answered."""
 
     type: Literal["session_update"] = "session_update"
     session_id: str

@@ -297,7 +297,7 @@ export interface ScheduleUpdate {
   status: string;
 }
 
-/** A session was created, changed or deleted. */
+/** A session was created, changed or deleted, or a call in it was asked about or answered. */
 export interface SessionUpdate {
   seq?: number | null;
   type: "session_update";

@@ -1167,6 +1167,7 @@ export interface SessionDetail {
   scheduled_from_label?: string | null;
   is_running: boolean;
   is_failed: boolean;
+  needs_approval: boolean;
   recall: RecallShape | null;
   messages: MessageShape[];
 }
@@ -1192,6 +1193,7 @@ export interface SessionShape {
   scheduled_from_label?: string | null;
   is_running: boolean;
   is_failed: boolean;
+  needs_approval: boolean;
   recall: RecallShape | null;
 }
 

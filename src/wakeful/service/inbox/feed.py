@@ -17,6 +17,7 @@ from wakeful.domain.frames import run_update, wake_update
 from wakeful.domain.inbox.times import write_times
 from wakeful.domain.news import (
     AgentChanged,
+    ApprovalChanged,
     DatabaseChanged,
     LookAgain,
     NoticeAdded,
@@ -33,7 +34,8 @@ log = logging.getLogger(__name__)
 
 _MAX_KEPT = 1_000  # frames of one user, for clients that reconnect
 
-_Read = WakeChanged | RunChanged | SessionChanged | SessionGone | AgentChanged | NoticeAdded
+_READ = (WakeChanged, RunChanged, SessionChanged, SessionGone, AgentChanged, NoticeAdded, ApprovalChanged)
+_Read = WakeChanged | RunChanged | SessionChanged | SessionGone | AgentChanged | NoticeAdded | ApprovalChanged
 _ToUser = tuple[str, UserFrame]
 
 
@@ -55,7 +57,7 @@ class Feed:
         self._sent: dict[str, _Sent] = {}
         self._waiting: list[_Read] = []
         self._reading: asyncio.Task[None] | None = None
-        for kind in (WakeChanged, RunChanged, SessionChanged, SessionGone, AgentChanged, NoticeAdded):
+        for kind in _READ:
             store.on(kind, self._take)
         store.on(DatabaseChanged, self._send_database)
         store.on(LookAgain, lambda _: self._forget())
@@ -121,7 +123,7 @@ class Feed:
 async def _to_frames(tx: Tx, news: Sequence[_Read]) -> list[_ToUser]:
     """Return the frames of news with their users, in the same order. News of deleted rows has none."""
     wake_ids = {each.wake_id: None for each in news if isinstance(each, WakeChanged)}
-    run_ids = {each.run_id: None for each in news if isinstance(each, RunChanged)}
+    run_ids = {each.run_id: None for each in news if isinstance(each, RunChanged | ApprovalChanged)}
     wakes = {wake.id: wake for wake in await tx.wakes.some(list(wake_ids))}
     runs = {run.id: run for run in await tx.runs.some(list(run_ids))}
     made: list[_ToUser | None] = []
@@ -141,11 +143,14 @@ async def _to_frames(tx: Tx, news: Sequence[_Read]) -> list[_ToUser]:
                 made.append((each.user_id, await _of_agent(tx, each)))
             case NoticeAdded():
                 made.append(await _of_notice(tx, each.notice_id))
+            case ApprovalChanged():  # a session is listed with whether it waits for one
+                run = runs.get(each.run_id)
+                made.append(None if run is None else await _of_session(tx, run.session_id))
     return [each for each in made if each is not None]
 
 
-async def _of_session(tx: Tx, session_id: str) -> _ToUser | None:
-    session = await tx.sessions.find(session_id)
+async def _of_session(tx: Tx, session_id: str | None) -> _ToUser | None:
+    session = None if session_id is None else await tx.sessions.find(session_id)
     if session is None:
         return None
     return session.user_id, SessionUpdate(
