@@ -2,10 +2,10 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { Link, useLocation } from "wouter";
 import * as queries from "../../api/queries";
+import { SessionList } from "../sessions/SessionList";
 import { Icon, type IconName } from "../ui/Icon";
 import { Menu, MenuItem, MenuLabel } from "../ui/Menu";
 import { PausedUntil, PauseMenu, PauseReason, useResume } from "../wakes/PauseMenu";
-import { SessionList } from "./SessionList";
 import "./Sidebar.css";
 
 export function Sidebar() {

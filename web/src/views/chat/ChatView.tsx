@@ -8,6 +8,7 @@ import * as queries from "../../api/queries";
 import type { SessionDetail } from "../../api/rest.generated";
 import { Failure, Loading, PageHeader } from "../../components/frame/Page";
 import { ZoneOffer } from "../../components/text/zone";
+import { IdleControls } from "../../components/wakes/IdleControls";
 import { WakeBanner } from "../../components/wakes/WakeBanner";
 import { Composer } from "./composer/Composer";
 import { SessionMenu } from "./SessionMenu";
@@ -41,6 +42,7 @@ function Chat({ session }: { session: SessionDetail }) {
   return (
     <div className="chat">
       <PageHeader title={session.title || "New session"}>
+        {agent && <IdleControls agent={agent} sessionId={session.id} />}
         <SessionMenu session={session} agent={agent} />
       </PageHeader>
       {agent && <ZoneOffer agent={agent} />}
