@@ -26,7 +26,7 @@ export function SessionList() {
           <span className="hidden">Search sessions</span>
           <input
             type="search"
-            placeholder="Search sessions"
+            placeholder="Filter by title"
             maxLength={MAX_LENGTH.SessionChange.title}
             value={search}
             onChange={(event) => setSearch(event.target.value)}

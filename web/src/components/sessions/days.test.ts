@@ -29,7 +29,7 @@ test("the day after a clock change is still yesterday", () => {
 });
 
 test("times are as short as their heading allows", () => {
-  expect(timeInDay(new Date(2026, 10, 16, 14, 5), NOW)).toMatch(/02:05|14:05/);
+  expect(timeInDay(new Date(2026, 10, 16, 14, 5), NOW)).toMatch(/2:05|14:05/);
   expect(timeInDay(new Date(2026, 10, 12, 14, 5), NOW)).toMatch(/^\p{L}+\.?$/u);
   expect(timeInDay(new Date(2026, 2, 3), NOW)).toMatch(/^(3\D+|\D+ 3)$/);
   expect(timeInDay(new Date(2025, 2, 3), NOW)).toMatch(/25/);

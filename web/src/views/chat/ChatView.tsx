@@ -1,7 +1,8 @@
 /** A conversation, live. */
 
 import { useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { useCallback, useMemo, useRef } from "react";
+import { useSearchParams } from "wouter";
 import { ApiError, call, explain } from "../../api/client";
 import { showPageError } from "../../api/pageError";
 import * as queries from "../../api/queries";
@@ -39,6 +40,7 @@ export function ChatView({ sessionId }: { sessionId: string }) {
 function Chat({ session }: { session: SessionDetail }) {
   const agent = useQuery(queries.agents).data?.find((each) => each.id === session.agent_id);
   const chat = useChat(session);
+  const { wanted, forget } = useWantedMessage();
   return (
     <div className="chat">
       <PageHeader title={session.title || "New session"}>
@@ -47,7 +49,7 @@ function Chat({ session }: { session: SessionDetail }) {
       </PageHeader>
       {agent && <ZoneOffer agent={agent} />}
       {agent && <WakeBanner agent={agent} sessionId={session.id} />}
-      <Transcript isReplaying={chat.isReplaying} turns={chat.turns}>
+      <Transcript isReplaying={chat.isReplaying} turns={chat.turns} wanted={wanted} onShown={forget}>
         {(turn) => (
           <TurnView
             key={turn.key}
@@ -80,6 +82,23 @@ function Chat({ session }: { session: SessionDetail }) {
       )}
     </div>
   );
+}
+
+/** The message in the address: a result of the search. It is removed once it was shown, so that it can be chosen again. */
+function useWantedMessage() {
+  const [params, setParams] = useSearchParams();
+  const latest = useRef(setParams);
+  latest.current = setParams;
+  const forget = useCallback(() => {
+    latest.current(
+      (before) => {
+        before.delete("message");
+        return before;
+      },
+      { replace: true },
+    );
+  }, []);
+  return { wanted: params.get("message"), forget };
 }
 
 /** Put together what is saved, what is being sent and what is streaming. */

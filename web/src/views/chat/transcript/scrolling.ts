@@ -65,14 +65,16 @@ export function useFollowEnd(box: Box, content: Box, hasOwnMessage: boolean) {
 const FIRST_SHOWN = 16;
 const MORE_SHOWN = 4; // about as many as can be rendered within one frame
 
-/** Return how many of the latest turns to show: more as the reader comes near the first. */
+/** Return how many of the latest turns to show: at least a number, and more as the reader comes near the first. */
 export function useEarlierTurns(
   box: Box,
   top: Box,
   total: number,
+  least: number,
   { follows, height }: { follows: RefObject<boolean>; height: RefObject<number> },
 ): number {
   const [count, setCount] = useState(FIRST_SHOWN);
+  if (least > count) setCount(least);
 
   useEffect(() => {
     const mark = top.current;
@@ -95,4 +97,32 @@ export function useEarlierTurns(
   }, [box, count, follows, height]);
 
   return count;
+}
+
+const MARKED_MS = 3_000;
+
+/** Scroll to a message that was searched for, focus it, and mark it for a moment. */
+export function useShowMessage(
+  box: Box,
+  messageId: string | null,
+  turn: number, // its place among those that are shown; -1: it is not loaded yet
+  follows: RefObject<boolean>,
+  onShown: () => void,
+) {
+  const unmark = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => {
+    if (messageId === null || turn < 0) return;
+    const element =
+      box.current?.querySelector<HTMLElement>(`[data-message="${CSS.escape(messageId)}"]`) ??
+      box.current?.querySelectorAll<HTMLElement>(".turn")[turn]; // a step that is folded away
+    if (!element) return;
+    follows.current = false; // or the next change of the content would scroll to the end
+    element.scrollIntoView({ block: "center" });
+    element.tabIndex = -1;
+    element.focus({ preventScroll: true });
+    element.classList.add("is-found");
+    clearTimeout(unmark.current);
+    unmark.current = setTimeout(() => element.classList.remove("is-found"), MARKED_MS);
+    onShown();
+  }, [box, messageId, turn, follows, onShown]);
 }

@@ -28,6 +28,12 @@ describe("toTurns", () => {
       [null, "Last", []],
     ]);
   });
+  it("keeps which messages a turn has, and which one a text is", () => {
+    const saved = [message("user", "Look", "r1"), message("tool", "x", "r1"), message("assistant", "Seen", "r1")];
+    const [turn] = toTurns(saved);
+    expect(turn?.messageIds).toEqual(saved.map((each) => each.id));
+    expect(turn?.items.at(-1)).toMatchObject({ kind: "text", messageId: saved[2]?.id });
+  });
   it("puts a tool's result into the card of its call", () => {
     const call = { call_id: "c", tool: "read_file", args: { path: "a" } };
     const saved = [
@@ -49,7 +55,7 @@ describe("what the server says", () => {
       message("notice", "[From the server] Book it.", "r1", { note: "promise" }),
       message("assistant", "I will.", "r1", { remark: "unkept_promise" }),
     ];
-    expect(toTurns(saved)[0]?.items).toEqual([
+    expect(toTurns(saved)[0]?.items).toMatchObject([
       { kind: "text", text: "I'll look again later.", isRunning: false },
       { kind: "note", text: SERVER_NOTES.promise },
       { kind: "text", text: "I will.", isRunning: false },

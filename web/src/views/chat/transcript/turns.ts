@@ -11,6 +11,7 @@ export interface Turn {
   asked: MessageShape | null;
   items: Item[];
   isCutOff: boolean;
+  messageIds: string[]; // of the saved messages in it
 }
 
 /** A message that was sent and is not yet in the saved transcript. */
@@ -20,7 +21,7 @@ export interface PendingMessage {
   savedBefore: number; // how many messages were saved when it was sent
 }
 
-const EMPTY: Turn = { key: "", runId: null, asked: null, items: [], isCutOff: false };
+const EMPTY: Turn = { key: "", runId: null, asked: null, items: [], isCutOff: false, messageIds: [] };
 
 /** Return the turns of a session: those saved, the pending message, and one for each run that is still streaming. */
 export function assembleTurns(
@@ -80,11 +81,13 @@ export function toTurns(messages: MessageShape[]): Turn[] {
         asked: message.role === "user" ? message : null,
         items: [],
         isCutOff: false,
+        messageIds: [],
       };
       turns.push(turn);
       openCalls = new Map();
     }
     turn.runId ??= message.run_id;
+    turn.messageIds.push(message.id);
     if (message.role !== "user") addSaved(turn, message, openCalls);
   }
   return withKeys(turns);
@@ -153,7 +156,7 @@ function addStep(items: Item[], message: MessageShape, openCalls: OpenCalls): vo
     items.push({ kind: "note", text: NOTES[message.note] ?? message.content });
     return;
   }
-  if (message.content) items.push({ kind: "text", text: message.content, isRunning: false });
+  if (message.content) items.push({ kind: "text", text: message.content, isRunning: false, messageId: message.id });
   if (message.remark) items.push({ kind: "note", text: SERVER_NOTES[message.remark] });
   for (const call of message.tool_calls ?? []) {
     const { call_id, tool, args } = call as { call_id: string; tool: string; args: Record<string, unknown> };
