@@ -52,6 +52,7 @@ def build_engine(
         directories=directories,
         holds=MemoryHolds(store, clock, rules, directories),
         presence=services.presence,
+        search_index=services.search_index,
         clock=clock,
         is_shared=store.is_shared,
         are_leases_behind=lambda: claims.is_behind,

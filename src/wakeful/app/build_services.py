@@ -28,6 +28,8 @@ from wakeful.service.runs.runs import RunService
 from wakeful.service.runs.stopping import Stopping
 from wakeful.service.sessions.presence import PresenceService
 from wakeful.service.sessions.profiles import Profiles
+from wakeful.service.sessions.search import Search
+from wakeful.service.sessions.search_index import SearchIndex
 from wakeful.service.sessions.sessions import SessionService
 from wakeful.service.sessions.stream import Stream
 from wakeful.service.sessions.uploads import Uploads
@@ -56,6 +58,7 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
     recalls = Recalls(store, wakes, clock, rules, catalog.names_for, data.names)
     tools_of, prepare, skills_of = catalog.names_for, catalog.prepare, instructions.skills_of
     stopping = Stopping(store, clock, rules)
+    search_index = SearchIndex(store, clock)
     runs = RunService(store, stopping, clock, rules, directories)
     return Services(
         accounts=Accounts(store, clock),
@@ -90,9 +93,11 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
             lambda: models.catalog.default,
             models.catalog.provider_string,
         ),
+        search=Search(store, search_index),
+        search_index=search_index,
         sessions=SessionService(store, clock, uploads),
         stopping=stopping,
-        storage=Storage(store, settings.data_dir, _retention(settings)),
+        storage=Storage(store, settings.data_dir, _retention(settings), search_index),
         stream=stream,
         toolset_of=catalog.toolset_of,
         uploads=uploads,

@@ -16,12 +16,14 @@ from wakeful.runtime.scheduler import Scheduler
 from wakeful.service.agents.directories import Directories
 from wakeful.service.runs.memory_holds import MemoryHolds
 from wakeful.service.sessions.presence import PresenceService
+from wakeful.service.sessions.search_index import SearchIndex
 from wakeful.service.upkeep import Health, Upkeep
 from wakeful.service.wakes.firing import Firing
 
 log = logging.getLogger(__name__)
 
 CHECKPOINT_EVERY = timedelta(minutes=1)
+_RETRY_AFTER = timedelta(seconds=10)
 _STALLED_AFTER = 90.0  # seconds without a turn; scheduler and runner turn at least every 30
 
 
@@ -47,6 +49,7 @@ class Engine:
         directories: Directories,
         holds: MemoryHolds,
         presence: PresenceService,
+        search_index: SearchIndex,
         clock: Clock,
         is_shared: bool,
         are_leases_behind: Callable[[], bool] = lambda: False,
@@ -60,6 +63,7 @@ class Engine:
         self.firing = firing
         self._heartbeat = heartbeat
         self._presence = presence
+        self._search_index = search_index
         self._clock = clock
         self._is_shared = is_shared
         self._are_leases_behind = are_leases_behind
@@ -81,6 +85,7 @@ class Engine:
             asyncio.create_task(self.scheduler.run(), name="wakeful-scheduler"),
             asyncio.create_task(self.runner.run(), name="wakeful-runner"),
             asyncio.create_task(self._presence.run(), name="wakeful-presence"),
+            asyncio.create_task(_until_done(self._search_index.build), name="wakeful-search-index"),
             asyncio.create_task(_every(timedelta(minutes=1), self.look_after), name="wakeful-upkeep"),
             asyncio.create_task(_every(timedelta(minutes=1), self.upkeep.tidy), name="wakeful-tidy"),
             asyncio.create_task(_every(timedelta(hours=1), self.upkeep.forget), name="wakeful-retention"),
@@ -161,11 +166,25 @@ class Engine:
 async def _every(interval: timedelta, act: Callable[[], Awaitable[None]]) -> None:
     while True:
         await asyncio.sleep(interval.total_seconds())
-        try:
-            await act()
-        except StoreUnavailable:  # which the store logs, and the next time is soon enough
-            pass
-        except Unavailable as error:
-            log.warning("upkeep failed", extra={"problem": error.message})
-        except Exception:
-            log.exception("upkeep failed")
+        await _has_succeeded(act)
+
+
+async def _until_done(act: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        if await _has_succeeded(act):
+            return
+        await asyncio.sleep(_RETRY_AFTER.total_seconds())
+
+
+async def _has_succeeded(act: Callable[[], Awaitable[None]]) -> bool:
+    try:
+        await act()
+    except StoreUnavailable:  # which the store logs, and the next time is soon enough
+        return False
+    except Unavailable as error:
+        log.warning("upkeep failed", extra={"problem": error.message})
+        return False
+    except Exception:
+        log.exception("upkeep failed")
+        return False
+    return True

@@ -18,7 +18,7 @@ from wakeful.server.rest.models import models
 from wakeful.server.rest.ops import about, health, logs, storage
 from wakeful.server.rest.people import accounts
 from wakeful.server.rest.runs import approvals, runs
-from wakeful.server.rest.sessions import sessions
+from wakeful.server.rest.sessions import search, sessions
 from wakeful.server.rest.wakes import agenda, next_runs, pauses, recalls, schedules, wakes
 from wakeful.server.services import Services
 from wakeful.server.ws import frame_schema, socket
@@ -89,6 +89,7 @@ def application(version: str) -> FastAPI:
         recalls.router,
         runs.router,
         schedules.router,
+        search.router,
         sessions.router,
         socket.router,
         storage.router,

@@ -25,6 +25,8 @@ from wakeful.service.runs.runs import RunService
 from wakeful.service.runs.stopping import Stopping
 from wakeful.service.sessions.presence import PresenceService
 from wakeful.service.sessions.profiles import Profiles
+from wakeful.service.sessions.search import Search
+from wakeful.service.sessions.search_index import SearchIndex
 from wakeful.service.sessions.sessions import SessionService
 from wakeful.service.sessions.stream import Stream
 from wakeful.service.sessions.uploads import Uploads
@@ -63,6 +65,8 @@ class Services:
     recent_logs: RecentLogs
     runs: RunService
     schedules: Schedules
+    search: Search
+    search_index: SearchIndex
     sessions: SessionService
     stopping: Stopping
     storage: Storage

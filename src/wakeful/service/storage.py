@@ -8,6 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from wakeful.domain.people.accounts import Identity, OwnersOnly
+from wakeful.domain.sessions.search import IndexProgress
+from wakeful.service.sessions.search_index import SearchIndex
 from wakeful.store.store import Store
 
 
@@ -28,11 +30,13 @@ class DiskUse:
     workspaces: int  # agents' files, on this node
     databases: int  # agents' own databases and their snapshots, on this node
     free: int  # on the disk of the data directory, on this node
+    search_index: IndexProgress  # how much of the store is in it
 
 
 class Storage:
-    def __init__(self, store: Store, data_dir: Path, retention: Retention) -> None:
+    def __init__(self, store: Store, data_dir: Path, retention: Retention, search_index: SearchIndex) -> None:
         self._store = store
+        self._search_index = search_index
         self._data_dir = data_dir
         self._agents = data_dir / "agents"
         self.retention = retention
@@ -43,7 +47,13 @@ class Storage:
             raise OwnersOnly
         workspaces, databases = await asyncio.to_thread(_measure, self._agents)
         free = shutil.disk_usage(self._data_dir).free
-        return DiskUse(store=await self._store.size(), workspaces=workspaces, databases=databases, free=free)
+        return DiskUse(
+            store=await self._store.size(),
+            workspaces=workspaces,
+            databases=databases,
+            free=free,
+            search_index=await self._search_index.progress(),
+        )
 
 
 def _measure(agents: Path) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 A query begins with `-- name: …`. Parameters are written `:name`.
 
 - Text in `/*postgres … */` is for PostgreSQL only, so that a clause that SQLite does not have (`FOR UPDATE SKIP
-  LOCKED`) needs no second copy of a query.
+  LOCKED`) needs no second copy of a query. `/*sqlite … */` is the opposite.
 - `rows(TABLE) AS n` stands for the rows that a caller passes, with the columns of that table. SQLite runs the statement
   once for each of them; PostgreSQL, where every statement is a round trip, gets them all at once. So only PostgreSQL
   needs `RETURNING` for the ids that were written; SQLite counts changes after each, which is half the work.
@@ -19,11 +19,12 @@ from typing import Any
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"--[^\n]*")
 _POSTGRES_ONLY = re.compile(r"/\*postgres(.*?)\*/", re.DOTALL)
+_SQLITE_ONLY = re.compile(r"/\*sqlite(.*?)\*/", re.DOTALL)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 _ROWS = re.compile(r"\bFROM rows\((?P<table>\w+)\) AS (?P<alias>\w+)(?P<join>\s+JOIN\b)?")
 _ROWS_AS_THEY_ARE = re.compile(
     r"\bSELECT(?P<values>\s+(?P<alias>\w+)\.\w+(?:,\s+(?P=alias)\.\w+)*)\s+"
-    r"FROM rows\(\w+\) AS (?P=alias)(?:\s+WHERE TRUE\b|(?!\s+WHERE\b))"
+    r"FROM rows\(\w+\) AS (?P=alias)(?:\s+WHERE TRUE\b|(?!\s+(?:WHERE|JOIN)\b))"
 )
 
 
@@ -47,13 +48,15 @@ def row_of(name: str, params: Mapping[str, Any]) -> list[Any]:
 @cache
 def for_sqlite() -> Mapping[str, Query]:
     """Return every query as SQLite reads it. One that takes rows has the columns of one of them as its parameters."""
-    return {name: _number(_one_row(_POSTGRES_ONLY.sub("", text)), "?") for name, text in _texts().items()}
+    texts = {name: _SQLITE_ONLY.sub(r"\1", _POSTGRES_ONLY.sub("", text)) for name, text in _texts().items()}
+    return {name: _number(_one_row(text), "?") for name, text in texts.items()}
 
 
 @cache
 def for_postgres() -> Mapping[str, Query]:
     """Return every query as PostgreSQL reads it. One that takes rows has one parameter, their JSON."""
-    return {name: _for_postgres(_POSTGRES_ONLY.sub(r"\1", text)) for name, text in _texts().items()}
+    texts = {name: _POSTGRES_ONLY.sub(r"\1", _SQLITE_ONLY.sub("", text)) for name, text in _texts().items()}
+    return {name: _for_postgres(text) for name, text in texts.items()}
 
 
 def _one_row(text: str) -> str:

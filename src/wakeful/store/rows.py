@@ -11,6 +11,7 @@ import orjson
 
 from wakeful.domain.models.models import Model, ModelTest
 from wakeful.domain.runs.approvals import Approval
+from wakeful.domain.sessions.search import Found
 from wakeful.domain.types import (
     Agent,
     Bounds,
@@ -190,6 +191,7 @@ CHANNELS = Table(Channel)
 TOKENS = Table(Token)
 USAGE = Table(RunUsage)
 UPLOADS = Table(Upload)
+FOUND = Table(Found)
 APPROVALS = Table(Approval)
 MODELS = Table(Model, key="encrypted_key")
 MODEL_TESTS = Table(ModelTest)

@@ -27,6 +27,7 @@ from wakeful.store.runs.runs import RunRows
 from wakeful.store.runs.usage import UsageRows
 from wakeful.store.sessions.frames import SessionFrames
 from wakeful.store.sessions.presence import Presence
+from wakeful.store.sessions.search import SearchRows
 from wakeful.store.sessions.sessions import SessionRows
 from wakeful.store.wakes.wakes import WakeRows
 
@@ -50,7 +51,8 @@ class Tx:
         self.notices = Notices(statements)
         self.presence = Presence(statements)
         self.runs = RunRows(statements)
-        self.sessions = SessionRows(statements)
+        self.search = SearchRows(statements)
+        self.sessions = SessionRows(statements, self.search)
         self.unconfined_mcp_servers = UnconfinedMcpServers(statements)
         self.usage = UsageRows(statements)
         self.wakes = WakeRows(statements, self.frames)

@@ -379,12 +379,6 @@ export interface Imported {
   renamed_columns: Record<string, string>;
 }
 
-export interface IndexShape {
-  name: string;
-  unique: boolean;
-  columns: (string | null)[];
-}
-
 export interface InstructionFileList {
   files: InstructionFileShape[];
 }
@@ -1142,6 +1136,25 @@ export interface SchemaShape {
   system_tables: SystemTableShape[];
 }
 
+export interface SearchAnswer {
+  results: SearchResult[];
+  next?: string | null;
+  index: wakeful__server__rest__sessions__search__IndexShape;
+}
+
+/** A message that matches, or a session by its title: then `message_id`, `run_id` and `role` are null. */
+export interface SearchResult {
+  session_id: string;
+  session_title: string;
+  agent_id: string;
+  message_id: string | null;
+  run_id: string | null;
+  role: string | null;
+  created_at: string;
+  snippet: string;
+  matches: unknown[][];
+}
+
 export interface Seen {
   digest: string;
 }
@@ -1238,6 +1251,7 @@ export interface StorageShape {
   workspace_bytes: number;
   database_bytes: number;
   free_bytes: number;
+  search_index: wakeful__server__rest__sessions__search__IndexShape;
   retention: RetentionShape;
 }
 
@@ -1251,7 +1265,7 @@ export interface SubagentStep {
 export interface SystemTableShape {
   name: string;
   columns: ColumnShape[];
-  indexes: IndexShape[];
+  indexes: wakeful__server__rest__database__database__IndexShape[];
 }
 
 export interface TableBrief {
@@ -1269,7 +1283,7 @@ export interface TableChanged {
 export interface TableShape {
   name: string;
   columns: ColumnShape[];
-  indexes: IndexShape[];
+  indexes: wakeful__server__rest__database__database__IndexShape[];
   purpose: string;
   rows: number;
   deleted_rows: number;
@@ -1539,6 +1553,12 @@ export interface WritingStatement {
   params?: Record<string, unknown> | unknown[] | null;
 }
 
+export interface wakeful__server__rest__database__database__IndexShape {
+  name: string;
+  unique: boolean;
+  columns: (string | null)[];
+}
+
 /** Rows as lists, in the order of the columns; `truncated` if some were left out because of their number or size. */
 export interface wakeful__server__rest__database__shapes__Found {
   columns: string[];
@@ -1549,6 +1569,12 @@ export interface wakeful__server__rest__database__shapes__Found {
 
 export interface wakeful__server__rest__models__shapes__Found {
   servers: FoundShape[];
+}
+
+/** Whether everything from before the last upgrade can be found yet, and how much of it. */
+export interface wakeful__server__rest__sessions__search__IndexShape {
+  is_complete: boolean;
+  percent: number;
 }
 
 /** What each route takes and answers. */
@@ -1644,6 +1670,7 @@ export interface Routes {
   "POST /runs/{run_id}/undo-data": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: Undone };
   "GET /schedules/{schedule_id}": { path: { schedule_id: string }; query: { fields?: string | null }; body?: undefined; answer: ChosenFields };
   "DELETE /schedules/{schedule_id}": { path: { schedule_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /search": { path: Record<never, never>; query: { q: string; limit?: number; page?: string | null }; body?: undefined; answer: SearchAnswer };
   "GET /sessions": { path: Record<never, never>; query: { agent_id?: string | null; q?: string | null; has_recall?: boolean; unattended?: boolean | null; limit?: number; page?: string | null }; body?: undefined; answer: SessionList };
   "POST /sessions": { path: Record<never, never>; query: Record<never, never>; body?: NewSession | null; answer: SessionDetail };
   "GET /sessions/{session_id}": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: SessionDetail };

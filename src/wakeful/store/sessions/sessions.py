@@ -12,6 +12,7 @@ from wakeful.domain.news import SessionChanged, SessionGone
 from wakeful.domain.types import Message, Session, Upload
 from wakeful.store.drivers.database import Params, Row, Statements
 from wakeful.store.rows import MESSAGES, SESSIONS, UPLOADS, to_micros
+from wakeful.store.sessions.search import SearchRows
 
 _ANY_NUMBER = 1 << 60
 
@@ -44,11 +45,13 @@ class Extent:
 class SessionRows:
     """Statements about sessions, in one transaction."""
 
-    def __init__(self, statements: Statements) -> None:
+    def __init__(self, statements: Statements, search: SearchRows) -> None:
         self._statements = statements
+        self._search = search
 
     async def add(self, sessions: Sequence[Session]) -> None:
         await self._statements.fetch_many("add_sessions", [SESSIONS.write(session) for session in sessions])
+        await self._search.add_titles([(each.user_id, each.id, each.title) for each in sessions])
         self._statements.news.extend(SessionChanged(session.id) for session in sessions)
 
     async def get(self, session_id: str, user_id: str) -> Session:
@@ -91,7 +94,9 @@ class SessionRows:
 
     async def rename(self, session_id: str, user_id: str, title: str) -> Session:
         rows = await self._statements.fetch("rename_session", {"id": session_id, "user_id": user_id, "title": title})
-        return self._changed(rows, session_id)
+        session = self._changed(rows, session_id)
+        await self._search.replace_title(user_id, session_id, title)
+        return session
 
     async def hand_over(
         self, session_id: str, user_id: str, agent_id: str, tool_limit: tuple[str, ...] | None
@@ -105,8 +110,10 @@ class SessionRows:
 
     async def give_title(self, session_id: str, title: str) -> None:
         """Name a session that has no name yet."""
-        if await self._statements.fetch("title_session", {"id": session_id, "title": title}):
+        rows = await self._statements.fetch("title_session", {"id": session_id, "title": title})
+        if rows:
             self._statements.news.append(SessionChanged(session_id))
+            await self._search.replace_title(rows[0]["user_id"], session_id, title)
 
     async def delete(self, session_id: str, user_id: str) -> None:
         if not await self._statements.fetch("delete_session", {"id": session_id, "user_id": user_id}):
@@ -121,6 +128,7 @@ class SessionRows:
             raise NoSuchSession(message.session_id)
         placed = replace(message, position=rows[0]["last_position"])
         await self._statements.fetch("add_message", MESSAGES.write(placed))
+        await self._search.add_message(placed, rows[0]["user_id"])
         if message.role == "user" and message.wake_id is None:  # a run's steps are announced by its frames and its end
             self._statements.news.append(SessionChanged(message.session_id))
         return placed

@@ -67,7 +67,8 @@ SELECT * FROM uploads WHERE session_id = :session_id ORDER BY created_at, id;
 
 -- name: take_positions
 -- Reserve places at the end of a transcript; the lock on the session's row orders concurrent writers.
-UPDATE sessions SET last_position = last_position + :count, updated_at = :now WHERE id = :id RETURNING last_position;
+UPDATE sessions SET last_position = last_position + :count, updated_at = :now WHERE id = :id
+RETURNING last_position, user_id;
 
 -- name: take_seqs
 -- Reserve sequence numbers (their count is last_seq of each row) at the end of sessions' streams.

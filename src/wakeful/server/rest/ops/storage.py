@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from wakeful.server.auth import Reader
+from wakeful.server.rest.sessions.search import IndexShape
 from wakeful.server.rest.shapes import Shape
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
@@ -25,6 +26,7 @@ class StorageShape(Shape):
     workspace_bytes: int
     database_bytes: int
     free_bytes: int  # on the disk of the data directory
+    search_index: IndexShape
     retention: RetentionShape
 
 
@@ -37,6 +39,7 @@ async def get_storage(caller: Reader, services: ServicesDep) -> StorageShape:
         workspace_bytes=used.workspaces,
         database_bytes=used.databases,
         free_bytes=used.free,
+        search_index=IndexShape.model_validate(used.search_index),
         retention=RetentionShape(
             events_hours=int(kept.events.total_seconds() // 3600),
             skipped_days=kept.skipped.days,

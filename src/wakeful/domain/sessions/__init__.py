@@ -1,0 +1,1 @@
+"""Search in sessions: folding of texts, queries, snippets."""
