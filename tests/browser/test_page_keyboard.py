@@ -14,7 +14,7 @@ from browser.visits import check_with_axe, load_axe, send, shoot
 from live_server import Patient, running_server
 from openai_server import improvise
 from wakeful.domain.ids import new_id
-from wakeful.domain.types import Session
+from wakeful.domain.types import Message, Session
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -44,6 +44,7 @@ def palette_of(page):
 
 
 async def open_palette(page):
+    await expect(page.get_by_role("button", name="Search or jump")).to_be_attached()
     await page.keyboard.press("Control+k")
     field = page.get_by_role("combobox", name="Search and commands")
     await expect(field).to_be_focused()
@@ -79,7 +80,9 @@ async def test_the_palette_jumps_to_everything_by_keyboard(server, agent, come):
             await page.keyboard.press("Enter")
             await expect(page).to_have_url(server.address + address)
             await expect(palette_of(page)).to_have_count(0)
-            await expect(page.get_by_role("main").locator("css=:focus").or_(page.locator("main:focus"))).to_have_count(1)
+            await expect(page.get_by_role("main").locator("css=:focus").or_(page.locator("main:focus"))).to_have_count(
+                1
+            )
 
 
 async def test_arrows_move_in_the_palette_and_escape_goes_back(agent, come):
@@ -139,22 +142,88 @@ async def test_the_palette_schedules_pauses_and_switches_the_theme(server, agent
         await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
-async def test_axe_finds_nothing_in_the_palette_and_the_list_of_shortcuts(agent, come):
-    for scheme in ("light", "dark"):
-        async with come("/ui/inbox", color_scheme=scheme) as page:
-            await load_axe(page)
-            field = await open_palette(page)
-            await shoot(page, f"palette-empty-{scheme}")
-            assert await check_with_axe(page) == []
-            await field.fill("gard")
-            await expect(active(page)).to_contain_text("Gardener")
-            await shoot(page, f"palette-typed-{scheme}")
-            assert await check_with_axe(page) == []
-            await page.keyboard.press("Escape")
-            await page.keyboard.press("?")
-            await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text("New session")
-            await shoot(page, f"shortcuts-{scheme}")
-            assert await check_with_axe(page) == []
+# ── Search in messages ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def long_session(server, agent):
+    """A session with 80 turns; the question and the answer of the third have a word of their own."""
+    session = await server.session("A long talk")
+    now = server.node.clock.now()
+
+    async def write(tx):
+        for number in range(160):
+            role = "user" if number % 2 == 0 else "assistant"
+            about = {4: "Where is the xylophone kept?", 5: "The **xylophone** is in the attic 🎵."}
+            content = about.get(number, f"Words number {number}, nothing more.")
+            await tx.sessions.append(
+                Message(id=new_id(now), session_id=session, position=0, role=role, content=content, created_at=now)
+            )
+
+    await server.node.store.write(write)
+    return session
+
+
+async def test_a_message_is_found_and_opened_where_it_stands(server, long_session, come):
+    stranger = await server.add_user()
+    theirs = await server.call("POST", "/sessions", token=stranger, json={"title": "Their xylophone"})
+    await server.call("POST", f"/sessions/{theirs['id']}/messages", token=stranger, json={"content": "xylophone"})
+    async with come("/ui/inbox") as page:
+        await load_axe(page)
+
+        async def search(words):
+            await (await open_palette(page)).press_sequentially(words)
+            return palette_of(page).get_by_role("group", name="Messages").get_by_role("option")
+
+        async def check(text):
+            await expect(page).to_have_url(f"{server.address}/ui/sessions/{long_session}")
+            await expect(page.locator(".is-found")).to_contain_text(text)
+            await expect(page.locator(".is-found")).to_be_in_viewport()
+            await expect(page.locator(".is-found")).to_be_focused()
+
+        found = await search("XYLOPHON")
+        await expect(found).to_have_count(2)  # nothing of the stranger's
+        await expect(found.locator("mark")).to_have_text(["xylophon", "xylophon"])
+        await expect(found.first).to_contain_text("A long talk")
+        await expect(found.first).to_contain_text("Gardener, today")
+        assert await check_with_axe(page) == []
+        await shoot(page, "palette-messages")
+        await expect(active(page)).to_contain_text("attic")
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".is-found")).to_be_visible()
+        await shoot(page, "found")
+        await check("in the attic")
+
+        found = await search("xylophon")  # from here, and another message of the same session
+        await found.filter(has_text="Where is").click()
+        await check("Where is the xylophone kept?")
+        await page.get_by_role("button", name="Scroll to the end").click()
+        await expect(page.get_by_text("Words number 159, nothing more.")).to_be_in_viewport()
+        found = await search("xylophon")  # and the same one again
+        await found.filter(has_text="Where is").click()
+        await check("Where is the xylophone kept?")
+        await expect(page.locator(".is-found")).to_have_count(0)  # after a moment
+
+
+async def test_the_palette_says_what_the_search_cannot_find_yet(come):
+    async with come("/ui/inbox") as page:
+
+        async def half_built(route):
+            answer = await route.fetch()
+            body = await answer.json() | {"index": {"is_complete": False, "percent": 42}}
+            await route.fulfill(response=answer, json=body)
+
+        await page.route("**/search?*", half_built)
+        field = await open_palette(page)
+        status = palette_of(page).get_by_role("status")
+        await field.press_sequentially("gr")
+        await expect(status).to_contain_text("Type 3 letters to search in messages.")
+        await field.press_sequentially("een")
+        await expect(status).to_contain_text("still being indexed (42 %)")
+        await page.unroute("**/search?*")
+        await page.route("**/search?*", lambda route: route.abort())
+        await field.press_sequentially("house")
+        await expect(status).to_contain_text("Messages could not be searched: The server is not responding.")
 
 
 # ── Shortcuts ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -203,6 +272,68 @@ async def test_keys_are_left_to_menus_dialogs_and_the_browser(agent, come):
         await expect(palette_of(page)).to_have_count(0)
         await page.keyboard.press("Escape")
         await heading(page, "Agents")
+
+
+async def test_a_value_that_was_refused_is_not_left_unasked(agent, come):
+    async with come(f"/ui/agents/{agent}/configure") as page:
+        zone = page.get_by_label("Time zone")
+        await zone.fill("Mars/Olympus")
+        await zone.blur()
+        await expect(zone).to_have_attribute("aria-invalid", "true")
+        asked = page.get_by_role("dialog", name="Leave without saving?")
+        await page.keyboard.type("ga")
+        await asked.get_by_role("button", name="Stay").press("Enter")
+        await expect(asked).to_have_count(0)
+        await (await open_palette(page)).fill("inbox")
+        await expect(active(page)).to_contain_text("Inbox")
+        await page.keyboard.press("Enter")
+        await asked.get_by_role("button", name="Leave").press("Enter")
+        await heading(page, re.compile("Inbox"))
+        await expect(palette_of(page)).to_have_count(0)
+
+
+async def test_a_conversation_with_approval_pause_and_rename_needs_no_mouse(server, agent, come):
+    await server.call("PATCH", f"/agents/{agent}", json={"ask_before": ["write_file"]})
+    async with come("/ui/agenda") as page:
+        await heading(page, "Agenda")
+        await page.keyboard.press("n")
+        await expect(page.get_by_role("textbox", name="Message")).to_be_focused()
+        await page.keyboard.type(WRITE)
+        await page.keyboard.press("Enter")
+        approve = page.get_by_role("button", name="Approve", exact=True)
+        await expect(approve).to_be_visible()
+        await tab_to(page, approve)
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_text("The tool said")).to_be_visible()
+        await tab_to(page, page.get_by_label("Nothing scheduled").get_by_role("button", name="Pause"))
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("menuitem", name="1 hour")).to_be_focused()
+        await page.keyboard.press("ArrowDown")
+        await page.keyboard.press("Enter")
+        paused = page.get_by_label("Paused", exact=True)
+        await expect(paused).to_be_visible()
+        await tab_to(page, paused.get_by_role("button", name="Resume"))
+        await page.keyboard.press("Enter")
+        await expect(paused).to_have_count(0)
+        await tab_to(page, page.get_by_role("button", name="Session", exact=True))
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("menuitem", name="Rename…")).to_be_focused()
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_label("Title")).to_be_focused()
+        await page.keyboard.press("Control+a")
+        await page.keyboard.type("Without a mouse")
+        await page.keyboard.press("Enter")
+        await heading(page, "Without a mouse")
+    await server.call("PATCH", f"/agents/{agent}", json={"ask_before": []})
+
+
+async def tab_to(page, wanted):
+    """Press Tab until an element has the focus."""
+    for _ in range(80):
+        if await wanted.evaluate("each => each === document.activeElement"):
+            return
+        await page.keyboard.press("Tab")
+    raise AssertionError(f"Tab does not reach {wanted}")
 
 
 async def test_shortcuts_can_be_turned_off(agent, come):

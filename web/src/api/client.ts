@@ -70,10 +70,6 @@ export async function upload(sessionId: string, files: File[]): Promise<Uploaded
   return (answer as { files: Uploaded[] }).files;
 }
 
-export async function getJson<T>(address: string): Promise<T> {
-  return (await send(address, {})) as T;
-}
-
 /** Load a response that is not JSON, such as an image. */
 export async function loadBlob(address: string): Promise<Blob> {
   return (await ask(address, {})).blob();

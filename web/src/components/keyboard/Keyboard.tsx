@@ -1,7 +1,7 @@
 /** Listens to the page's shortcuts, and shows the palette and the list of shortcuts. */
 
 import { useQuery } from "@tanstack/react-query";
-import { useEffect } from "react";
+import { useLayoutEffect } from "react";
 import { useLocation } from "wouter";
 import * as queries from "../../api/queries";
 import { lazyView } from "../frame/lazyView";
@@ -18,7 +18,7 @@ const ShortcutSheet = lazyView(() => import("./ShortcutSheet"), true);
 
 export function Keyboard() {
   const [, navigate] = useLocation();
-  useEffect(() => listen((path) => follow(path, navigate)), [navigate]);
+  useLayoutEffect(() => listen((path) => follow(path, navigate)), [navigate]);
   const open = overlay.use();
   const close = () => overlay.set(null);
   if (open === null) return null;

@@ -21,8 +21,8 @@ export default function ShortcutSheet() {
       </dl>
       <p className="muted small">
         {isOn ? "Single keys work while you are not typing in a field." : "Keyboard shortcuts are off in this browser."}{" "}
-        <Link href="/ui/settings#keyboard" onClick={() => overlay.set(null)}>
-          {isOn ? "Turn them off" : "Turn them on"}
+        <Link href="/ui/settings" onClick={() => overlay.set(null)}>
+          {isOn ? "Turn them off in the settings" : "Turn them on in the settings"}
         </Link>
       </p>
     </>

@@ -14,7 +14,7 @@ export function follow(path: string, navigate: (path: string) => void): void {
 }
 
 /** Move the focus to the new page, unless it has taken it: a session focuses its message box. */
-export function focusPage(): void {
+function focusPage(): void {
   const main = document.getElementById("main");
   if (document.querySelector("dialog[open]") || main?.contains(document.activeElement)) return;
   const box = main?.querySelector<HTMLElement>(".composer textarea");

@@ -2,10 +2,11 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from "react";
-import { Link } from "wouter";
+import { useLocation } from "wouter";
 import { explain } from "../../api/client";
+import * as queries from "../../api/queries";
 import { MIN_SEARCH, search } from "../../api/search";
-import { focusPage } from "../keyboard/follow";
+import { follow } from "../keyboard/follow";
 import { Keys } from "../keyboard/Keys";
 import { keysOf } from "../keyboard/keys";
 import { count } from "../text/labels";
@@ -105,10 +106,11 @@ const STEPS: Record<string, number> = { ArrowDown: 1, ArrowUp: -1 };
 function useShown(typed: string): { groups: ShownGroup[]; found: ReturnType<typeof useFound> } {
   const entries = useEntries(typed.trim() !== "");
   const found = useFound(typed);
+  const agents = useQuery(queries.agents).data;
   const groups = useMemo(() => {
-    const { messages, sessions } = toEntries(found.results, entries);
+    const { messages, sessions } = toEntries(found.results, entries, agents ?? []);
     return chooseEntries(typed, [...entries, ...sessions], messages);
-  }, [typed, entries, found.results]);
+  }, [typed, entries, found.results, agents]);
   return { groups, found };
 }
 
@@ -119,6 +121,7 @@ function useFound(typed: string) {
   return {
     results: (isWanted && asked.data?.results) || NOTHING,
     index: isWanted ? asked.data?.index : undefined,
+    hasMore: isWanted && Boolean(asked.data?.next),
     error: isWanted ? asked.error : null,
     isSearching: isWanted && (wanted !== typed.trim() || asked.isFetching),
   };
@@ -134,33 +137,25 @@ interface OptionProps {
   onChosen: () => void;
 }
 
-/** A link or an action. The field keeps the focus, so that typing goes on. */
+/** The field keeps the focus, so that typing goes on. */
 function Option({ id, entry, isActive, onPoint, onChosen }: OptionProps) {
-  const { does } = entry;
-  const option = {
-    id,
-    className: "palette-option",
-    "aria-selected": isActive,
-    onMouseMove: onPoint,
-  };
-  if (typeof does === "string") {
-    const leave = () => {
-      onChosen();
-      requestAnimationFrame(focusPage);
-    };
-    return (
-      <Link {...option} role="option" tabIndex={-1} href={does} onClick={leave}>
-        <OptionText entry={entry} />
-      </Link>
-    );
-  }
-  const run = () => {
+  const [, navigate] = useLocation();
+  const choose = () => {
     onChosen();
-    does();
+    if (typeof entry.does === "string") follow(entry.does, navigate);
+    else entry.does();
   };
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: Enter in the field clicks the active option
-    <div {...option} role="option" tabIndex={-1} onClick={run}>
+    <div
+      id={id}
+      role="option"
+      tabIndex={-1}
+      className="palette-option"
+      aria-selected={isActive}
+      onMouseMove={onPoint}
+      onClick={choose}
+    >
       <OptionText entry={entry} />
     </div>
   );
@@ -192,7 +187,7 @@ function Marked({ text, ranges }: { text: string; ranges: readonly Range[] }) {
 
 /** The line below the list. */
 function Status({ shown, typed, found }: { shown: number; typed: string; found: ReturnType<typeof useFound> }) {
-  const { index, error, isSearching } = found;
+  const { index, error, hasMore, isSearching } = found;
   const isShort = typed.trim() !== "" && typed.trim().length < MIN_SEARCH;
   return (
     <div className="palette-status muted small" role="status">
@@ -204,6 +199,7 @@ function Status({ shown, typed, found }: { shown: number; typed: string; found: 
             : count(shown, "result")}
       </span>
       {isShort && <span>Type {MIN_SEARCH} letters to search in messages.</span>}
+      {hasMore && <span>More messages match. Add a word to narrow it down.</span>}
       {error && <span className="bad-text">Messages could not be searched: {explain(error)}</span>}
       {index && !index.is_complete && (
         <span>Older messages are still being indexed ({Math.floor(index.percent)} %), so some may be missing.</span>

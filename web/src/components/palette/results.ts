@@ -1,32 +1,33 @@
 /** Results of the search in messages, as entries of the palette. */
 
-import type { SearchResult } from "../../api/search";
+import type { AgentShape, SearchResult } from "../../api/rest.generated";
 import { absolute } from "../text/times";
 import type { Entry } from "./choose";
-
-const WHO: Record<string, string> = { user: "You", assistant: "Agent" };
+import type { Range } from "./fuzzy";
 
 /** Return the messages that were found, and the sessions that were found by their title and are not listed yet. */
 export function toEntries(
   results: readonly SearchResult[],
   listed: readonly Entry[],
+  agents: readonly AgentShape[],
 ): { messages: Entry[]; sessions: Entry[] } {
   const known = new Set(listed.map((entry) => entry.id));
-  const messages = results.flatMap((result) => (result.message_id === null ? [] : [ofMessage(result)]));
+  const messages = results.flatMap((result) => (result.message_id === null ? [] : [ofMessage(result, agents)]));
   const sessions = results.flatMap((result) => (result.message_id === null ? [ofTitle(result)] : []));
   return { messages, sessions: sessions.filter((entry) => !known.has(entry.id)) };
 }
 
-function ofMessage(result: SearchResult): Entry {
-  const { message_id, session_id, session_title, role, created_at, snippet, matches } = result;
+function ofMessage(result: SearchResult, agents: readonly AgentShape[]): Entry {
+  const { message_id, agent_id, session_id, session_title, role, created_at, snippet, matches } = result;
+  const who = role === "user" ? "You" : agents.find((each) => each.id === agent_id)?.name;
   const when = absolute(new Date(created_at), Date.now());
   return {
     id: `message ${message_id}`,
     group: "Messages",
     icon: role === "user" ? "send" : "chat",
     text: session_title || "New session",
-    detail: role && WHO[role] ? `${WHO[role]}, ${when}` : when,
-    snippet: { text: snippet, ranges: matches },
+    detail: who ? `${who}, ${when}` : when,
+    snippet: { text: snippet, ranges: matches as unknown as Range[] },
     does: `/ui/sessions/${session_id}?message=${encodeURIComponent(message_id ?? "")}`,
   };
 }

@@ -1,6 +1,6 @@
 /** The sessions in the sidebar: conversations, and apart from them the sessions of scheduled runs. */
 
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import { useLocation } from "wouter";
 import * as queries from "../../api/queries";
@@ -112,7 +112,7 @@ function Sessions({ filter, label, isByDay = false, empty }: SessionsProps) {
   const shown = (sessions.data?.pages ?? []).flatMap((page) => page.sessions);
   return (
     <>
-      <ul aria-label={label}>{isByDay ? <Days sessions={shown} /> : shown.map(toRow)}</ul>
+      <ul aria-label={label}>{isByDay ? <Days sessions={shown} /> : <Rows sessions={shown} />}</ul>
       {sessions.hasNextPage && (
         <button
           type="button"
@@ -138,11 +138,16 @@ function Days({ sessions }: { sessions: SessionShape[] }) {
       <h2 id={`${id}${day}`} className="session-day">
         {day}
       </h2>
-      <ul aria-labelledby={`${id}${day}`}>{ofDay.map(toRow)}</ul>
+      <ul aria-labelledby={`${id}${day}`}>
+        <Rows sessions={ofDay} />
+      </ul>
     </li>
   ));
 }
 
-function toRow(session: SessionShape) {
-  return <SessionRow key={session.id} session={session} />;
+function Rows({ sessions }: { sessions: SessionShape[] }) {
+  const agents = useQuery(queries.agents).data;
+  return sessions.map((session) => (
+    <SessionRow key={session.id} session={session} agent={agents?.find((agent) => agent.id === session.agent_id)} />
+  ));
 }

@@ -1,10 +1,8 @@
 /** A session in the sidebar: agent, title, time, and marks for its state and its scheduled run. */
 
-import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 import { Link, useLocation } from "wouter";
-import * as queries from "../../api/queries";
-import type { RecallShape, SessionShape } from "../../api/rest.generated";
+import type { AgentShape, RecallShape, SessionShape } from "../../api/rest.generated";
 import { inZone, Time, useNow } from "../text/times";
 import { Icon } from "../ui/Icon";
 import { AgentMark } from "./AgentMark";
@@ -24,9 +22,8 @@ export function addressOf(session: { id: string }): string {
   return `/ui/sessions/${session.id}`;
 }
 
-export function SessionRow({ session }: { session: SessionShape }) {
+export function SessionRow({ session, agent }: { session: SessionShape; agent: AgentShape | undefined }) {
   const [location] = useLocation();
-  const agent = useQuery(queries.agents).data?.find((each) => each.id === session.agent_id);
   const row = useRef<HTMLLIElement>(null);
   const href = addressOf(session);
   const isHere = location === href;

@@ -108,7 +108,7 @@ function ThisBrowser() {
           </button>
         ))}
       </div>
-      <label className="check" id="keyboard">
+      <label className="check">
         <input type="checkbox" checked={hasShortcuts} onChange={(event) => setShortcutsOn(event.target.checked)} />
         Keyboard shortcuts
       </label>

@@ -99,7 +99,7 @@ export function useEarlierTurns(
   return count;
 }
 
-const MARKED_MS = 3_000;
+const MARKED_MS = 2_500;
 
 /** Scroll to a message that was searched for, focus it, and mark it for a moment. */
 export function useShowMessage(
@@ -109,7 +109,7 @@ export function useShowMessage(
   follows: RefObject<boolean>,
   onShown: () => void,
 ) {
-  const unmark = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const unmark = useRef(() => {});
   useEffect(() => {
     if (messageId === null || turn < 0) return;
     const element =
@@ -120,9 +120,13 @@ export function useShowMessage(
     element.scrollIntoView({ block: "center" });
     element.tabIndex = -1;
     element.focus({ preventScroll: true });
+    unmark.current();
     element.classList.add("is-found");
-    clearTimeout(unmark.current);
-    unmark.current = setTimeout(() => element.classList.remove("is-found"), MARKED_MS);
+    const timer = setTimeout(() => unmark.current(), MARKED_MS);
+    unmark.current = () => {
+      clearTimeout(timer);
+      element.classList.remove("is-found");
+    };
     onShown();
   }, [box, messageId, turn, follows, onShown]);
 }
