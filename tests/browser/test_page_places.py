@@ -292,7 +292,7 @@ async def test_sessions_of_scheduled_runs_have_names_and_do_not_bury_conversatio
         await group.click()
         inside = page.get_by_role("list", name="Scheduled runs").get_by_role("link")
         await expect(inside).to_have_count(42)
-        await expect(inside.first).to_contain_text(re.compile(r"A look\s*today \d"))
+        await expect(inside.first).to_contain_text(re.compile(r"A look, Wakeful, today \d"))
         title = await inside.first.locator(".session-title").bounding_box()
         time = await inside.first.locator("time").bounding_box()
         assert title["y"] + title["height"] <= time["y"] + 1  # below it, so that the whole width is the title's

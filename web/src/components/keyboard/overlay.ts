@@ -1,4 +1,4 @@
-/** What lies over the page: the palette, the list of shortcuts, or a dialog that the palette has opened. */
+/** The overlay of the page: the palette, the list of shortcuts, or a dialog that the palette has opened. */
 
 import { shared } from "../../api/shared";
 
