@@ -256,13 +256,24 @@ class _OfUser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionUpdate(_OfUser):
-    """A session was created, changed or deleted, or a call in it was asked about or answered."""
+    """A session was created, changed or deleted."""
 
     type: Literal["session_update"] = "session_update"
     session_id: str
     agent_id: str | None = None
     title: str | None = None
     action: Literal["changed", "deleted"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalUpdate(_OfUser):
+    """A run asks for approval of a tool call, or was answered. GET /approvals lists the calls that wait."""
+
+    type: Literal["approval_update"] = "approval_update"
+    run_id: str
+    session_id: str
+    agent_id: str
+    waiting: int  # calls of the run that wait now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,6 +370,7 @@ UserFrame = (
     | ScheduleUpdate
     | SessionUpdate
     | RunUpdate
+    | ApprovalUpdate
     | AgentUpdate
     | DbUpdate
     | Notification

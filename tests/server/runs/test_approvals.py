@@ -104,10 +104,9 @@ async def test_lists_of_sessions_show_that_a_call_waits_for_approval(server):
         asked = await wait_for_question(client)
         assert await waiting() == {session: True, other: False}
         assert (await server.call("GET", f"/sessions/{session}"))["needs_approval"]
-        await hear(events, type="run_update", status="running")
-        await hear(events, type="session_update", session_id=session, action="changed")
+        await hear(events, type="approval_update", session_id=session, waiting=1)
         await answer(server, asked)
-        await hear(events, type="session_update", session_id=session, action="changed")
+        await hear(events, type="approval_update", session_id=session, waiting=0)
         await client.until("stream_end")
     assert await waiting() == {session: False, other: False}
 

@@ -24,7 +24,7 @@ export function Keyboard() {
   if (open === null) return null;
   if (open.kind === "palette")
     return (
-      <Dialog title="Search and commands" className="palette" onClose={close}>
+      <Dialog title="Search and commands" onClose={close}>
         <Palette onClose={close} />
       </Dialog>
     );

@@ -5,13 +5,12 @@ import "./Dialog.css";
 
 interface Props {
   title: string;
-  className?: string;
   onClose: () => void;
   children: ReactNode;
 }
 
 /** A modal dialog: the browser's own, which traps the focus and closes with Escape. */
-export function Dialog({ title, className, onClose, children }: Props) {
+export function Dialog({ title, onClose, children }: Props) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -28,7 +27,6 @@ export function Dialog({ title, className, onClose, children }: Props) {
   return (
     <dialog
       ref={ref}
-      className={className}
       aria-labelledby={id}
       onCancel={(event) => {
         event.preventDefault();

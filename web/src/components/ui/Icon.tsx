@@ -3,6 +3,8 @@
 const PATHS = {
   clock: "M12 7v5l3 2M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18Z",
   plus: "M12 5v14M5 12h14",
+  chat: "M5 5h14a1 1 0 0 1 1 1v9a1 1 0 0 1-1 1h-8l-4 4v-4H5a1 1 0 0 1-1-1V6a1 1 0 0 1 1-1Z",
+  chart: "M4 20h16M7 16v-5M12 16V6M17 16v-8",
   search: "m20 20-4.5-4.5M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14Z",
   calendar: "M4 9h16M8 3v4M16 3v4M5 5h14a1 1 0 0 1 1 1v13a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1V6a1 1 0 0 1 1-1Z",
   inbox: "M4 13h4l1.5 3h5L16 13h4M5.5 5h13L20 13v5a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1v-5L5.5 5Z",
@@ -32,8 +34,6 @@ const PATHS = {
   down2: "M12 5v13M6 13l6 6 6-6",
   lock: "M6 11h12v9H6zM8.5 11V8a3.5 3.5 0 0 1 7 0v3",
   table: "M4 5h16v14H4zM4 10h16M10 10v9",
-  chat: "M5 5h14a1 1 0 0 1 1 1v9a1 1 0 0 1-1 1h-8l-4 4v-4H5a1 1 0 0 1-1-1V6a1 1 0 0 1 1-1Z",
-  chart: "M4 20h16M7 16v-5M12 16V6M17 16v-8",
   pin: "m9 4 6 0-1 6 3 3H7l3-3-1-6ZM12 13v7",
 } as const;
 

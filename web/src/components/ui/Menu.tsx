@@ -6,7 +6,7 @@ import "./Menu.css";
 interface Props {
   label: string;
   icon: IconName;
-  text?: string; // shown beside the icon, if there is any
+  text?: string; // shown beside the icon
   children: ReactNode;
 }
 
@@ -15,7 +15,7 @@ export function Menu({ label, icon, text, children }: Props) {
   return (
     // Not modal: a modal one writes styles into the page, which its policy forbids.
     <DropdownMenu.Root modal={false}>
-      <DropdownMenu.Trigger className={text ? "quiet" : "quiet icon-only"} aria-label={text || label} title={label}>
+      <DropdownMenu.Trigger className={text ? "quiet" : "quiet icon-only"} aria-label={text ?? label} title={label}>
         <Icon name={icon} />
         {text && <span className="menu-text">{text}</span>}
         {text && <Icon name="down" size={14} />}

@@ -32,7 +32,7 @@ export function IdleControls({ agent, sessionId }: { agent: AgentShape; sessionI
             <Icon name="clock" />
             <span className="wide-only">Schedule</span>
           </button>
-          <PauseMenu agentId={agent.id} text="" />
+          <PauseMenu agentId={agent.id} />
           <ModeChip agent={agent} />
         </div>
       )}

@@ -1,8 +1,7 @@
 /** A conversation, live. */
 
 import { useQuery } from "@tanstack/react-query";
-import { useCallback, useMemo, useRef } from "react";
-import { useSearchParams } from "wouter";
+import { useMemo } from "react";
 import { ApiError, call, explain } from "../../api/client";
 import { showPageError } from "../../api/pageError";
 import * as queries from "../../api/queries";
@@ -18,6 +17,7 @@ import { useSessionStream } from "./stream";
 import { Transcript } from "./transcript/Transcript";
 import { TurnView } from "./transcript/TurnView";
 import { assembleTurns } from "./transcript/turns";
+import { useWantedMessage } from "./useWantedMessage";
 import "./ChatView.css";
 
 export function ChatView({ sessionId }: { sessionId: string }) {
@@ -38,9 +38,9 @@ export function ChatView({ sessionId }: { sessionId: string }) {
 }
 
 function Chat({ session }: { session: SessionDetail }) {
+  const { wanted, forget } = useWantedMessage();
   const agent = useQuery(queries.agents).data?.find((each) => each.id === session.agent_id);
   const chat = useChat(session);
-  const { wanted, forget } = useWantedMessage();
   return (
     <div className="chat">
       <PageHeader title={session.title || "New session"}>
@@ -82,23 +82,6 @@ function Chat({ session }: { session: SessionDetail }) {
       )}
     </div>
   );
-}
-
-/** The message in the address: a result of the search. It is removed once it was shown, so that it can be chosen again. */
-function useWantedMessage() {
-  const [params, setParams] = useSearchParams();
-  const latest = useRef(setParams);
-  latest.current = setParams;
-  const forget = useCallback(() => {
-    latest.current(
-      (before) => {
-        before.delete("message");
-        return before;
-      },
-      { replace: true },
-    );
-  }, []);
-  return { wanted: params.get("message"), forget };
 }
 
 /** Put together what is saved, what is being sent and what is streaming. */

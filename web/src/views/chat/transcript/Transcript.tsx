@@ -19,9 +19,9 @@ export function Transcript({ turns, isReplaying, wanted, onShown, children }: Pr
   const content = useRef<HTMLDivElement>(null);
   const top = useRef<HTMLDivElement>(null);
   const end = useFollowEnd(box, content, turns.at(-1)?.asked?.id === "pending");
-  const place = wanted === null ? -1 : turns.findIndex((turn) => turn.messageIds.includes(wanted));
+  const place = wanted === null ? -1 : turns.findIndex((turn) => hasMessage(turn, wanted));
   const count = useEarlierTurns(box, top, turns.length, place < 0 ? 0 : turns.length - place, end);
-  useShowMessage(box, wanted, place < 0 ? -1 : place - Math.max(0, turns.length - count), end.follows, onShown);
+  useShowMessage(box, wanted, place >= 0, end.follows, onShown);
   return (
     <div className="transcript-frame">
       <div
@@ -50,6 +50,10 @@ export function Transcript({ turns, isReplaying, wanted, onShown, children }: Pr
       )}
     </div>
   );
+}
+
+function hasMessage({ asked, items }: Turn, id: string): boolean {
+  return asked?.id === id || items.some((item) => item.kind === "text" && item.messageId === id);
 }
 
 function EmptyChat() {

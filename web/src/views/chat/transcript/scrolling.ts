@@ -105,16 +105,14 @@ const MARKED_MS = 2_500;
 export function useShowMessage(
   box: Box,
   messageId: string | null,
-  turn: number, // its place among those that are shown; -1: it is not loaded yet
+  isLoaded: boolean,
   follows: RefObject<boolean>,
   onShown: () => void,
 ) {
   const unmark = useRef(() => {});
   useEffect(() => {
-    if (messageId === null || turn < 0) return;
-    const element =
-      box.current?.querySelector<HTMLElement>(`[data-message="${CSS.escape(messageId)}"]`) ??
-      box.current?.querySelectorAll<HTMLElement>(".turn")[turn]; // a step that is folded away
+    if (messageId === null || !isLoaded) return;
+    const element = box.current?.querySelector<HTMLElement>(`[data-message="${CSS.escape(messageId)}"]`);
     if (!element) return;
     follows.current = false; // or the next change of the content would scroll to the end
     element.scrollIntoView({ block: "center" });
@@ -128,5 +126,5 @@ export function useShowMessage(
       element.classList.remove("is-found");
     };
     onShown();
-  }, [box, messageId, turn, follows, onShown]);
+  }, [box, messageId, isLoaded, follows, onShown]);
 }

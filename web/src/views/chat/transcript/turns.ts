@@ -11,7 +11,6 @@ export interface Turn {
   asked: MessageShape | null;
   items: Item[];
   isCutOff: boolean;
-  messageIds: string[]; // of the saved messages in it
 }
 
 /** A message that was sent and is not yet in the saved transcript. */
@@ -21,7 +20,7 @@ export interface PendingMessage {
   savedBefore: number; // how many messages were saved when it was sent
 }
 
-const EMPTY: Turn = { key: "", runId: null, asked: null, items: [], isCutOff: false, messageIds: [] };
+const EMPTY: Turn = { key: "", runId: null, asked: null, items: [], isCutOff: false };
 
 /** Return the turns of a session: those saved, the pending message, and one for each run that is still streaming. */
 export function assembleTurns(
@@ -81,13 +80,11 @@ export function toTurns(messages: MessageShape[]): Turn[] {
         asked: message.role === "user" ? message : null,
         items: [],
         isCutOff: false,
-        messageIds: [],
       };
       turns.push(turn);
       openCalls = new Map();
     }
     turn.runId ??= message.run_id;
-    turn.messageIds.push(message.id);
     if (message.role !== "user") addSaved(turn, message, openCalls);
   }
   return withKeys(turns);
