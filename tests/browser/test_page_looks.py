@@ -95,6 +95,16 @@ async def _ended(server, agent):
     return next((run for run in runs if run["kind"] == "next_run"), None)
 
 
+# Elements that look clickable, and that the keyboard reaches neither by themselves nor by something in or around them.
+MOUSE_ONLY = """() => {
+  const fields = 'a[href], button, input, select, textarea, summary, label';
+  const reached = `${fields}, [role=option], [tabindex]:not(main, [role=log])`;
+  return [...document.querySelectorAll('body *')]
+    .filter(each => getComputedStyle(each).cursor === 'pointer')
+    .filter(each => !each.closest(reached) && !each.querySelector(reached))
+    .map(each => each.outerHTML.slice(0, 160));
+}"""
+
 # In the dark only the colours differ, on a phone only the layout, so axe looks for no more there.
 LOOKS = [
     pytest.param({"color_scheme": "light", "viewport": {"width": 1280, "height": 820}}, {}, id="light"),
@@ -123,7 +133,7 @@ async def test_every_page_fits_and_axe_finds_nothing(places, come, how, rules, r
             wide = await page.evaluate("document.documentElement.scrollWidth")
             assert (name, wide) == (name, how["viewport"]["width"])
             await page.evaluate("document.querySelectorAll('.fold[aria-expanded=false]').forEach(fold => fold.click())")
-            found[name] = await check_with_axe(page, rules)
+            found[name] = await check_with_axe(page, rules) + await page.evaluate(MOUSE_ONLY)
         assert {name: problems for name, problems in found.items() if problems} == {}
     assert refused == []  # which the browser logs as errors
 
@@ -156,6 +166,36 @@ async def test_on_a_phone_the_sidebar_opens_and_closes(come):
         await page.get_by_role("link", name="Agenda").click()
         await expect(page.get_by_role("heading", level=1)).to_have_text("Agenda")
         await expect(page.get_by_role("link", name="Agenda")).to_be_hidden()
+
+
+@pytest.mark.parametrize(("how", "rules"), LOOKS)
+async def test_axe_finds_nothing_in_the_palette_and_the_list_of_shortcuts(places, come, how, rules, request):
+    folder = os.environ.get("WAKEFUL_TEST_SHOTS")
+    found = {}
+    async with come(places["chat"], **how) as page:
+        await load_axe(page)
+
+        async def look(name):
+            if folder is not None:
+                path = Path(folder, f"{name}-{request.node.callspec.id}.png")
+                await page.screenshot(path=path, animations="disabled")
+            assert await page.evaluate("document.documentElement.scrollWidth") == how["viewport"]["width"]
+            found[name] = await check_with_axe(page, rules)
+
+        await expect(page.get_by_label("Scheduled run", exact=True)).to_be_visible()
+        await page.keyboard.press("Control+k")
+        palette = page.get_by_role("combobox", name="Search and commands")
+        await expect(palette).to_be_focused()
+        await look("palette")
+        await palette.fill("all sorts")  # in a message
+        await expect(page.get_by_role("group", name="Messages").get_by_role("option")).to_have_count(1)
+        await look("palette-messages")
+        await page.keyboard.press("Escape")
+        await page.get_by_role("log").focus()
+        await page.keyboard.press("?")
+        await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text("New session")
+        await look("shortcuts")
+        assert {name: problems for name, problems in found.items() if problems} == {}
 
 
 async def test_axe_finds_nothing_in_dialogs_and_menus(places, come):

@@ -12,6 +12,7 @@ import { lazyView } from "./components/frame/lazyView";
 import { showNotification } from "./components/frame/notifications";
 import { Failure, Loading } from "./components/frame/Page";
 import { Sidebar } from "./components/frame/Sidebar";
+import { Keyboard } from "./components/keyboard/Keyboard";
 import { useReportZone } from "./components/text/zone";
 import { Icon } from "./components/ui/Icon";
 import { ChatView } from "./views/chat/ChatView";
@@ -74,6 +75,7 @@ function Shell() {
           <Pages />
         </Boundary>
       </main>
+      <Keyboard />
     </div>
   );
 }

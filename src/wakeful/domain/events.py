@@ -266,6 +266,17 @@ class SessionUpdate(_OfUser):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalUpdate(_OfUser):
+    """A run asks for approval of a tool call, or was answered. GET /approvals lists the calls that wait."""
+
+    type: Literal["approval_update"] = "approval_update"
+    run_id: str
+    session_id: str
+    agent_id: str
+    waiting: int  # calls of the run that wait now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunUpdate(_OfUser):
     """A run has a new status."""
 
@@ -359,6 +370,7 @@ UserFrame = (
     | ScheduleUpdate
     | SessionUpdate
     | RunUpdate
+    | ApprovalUpdate
     | AgentUpdate
     | DbUpdate
     | Notification

@@ -86,6 +86,31 @@ async def test_the_run_waits_and_goes_on_when_approved(server):
         assert unknown.status_code == 404
 
 
+async def test_lists_of_sessions_show_that_a_call_waits_for_approval(server):
+    session = await server.session()
+    other = await server.session("Another")
+
+    async def waiting():
+        listed = (await server.call("GET", "/sessions"))["sessions"]
+        return {each["id"]: each["needs_approval"] for each in listed}
+
+    async def hear(events, **wanted):
+        while not wanted.items() <= (await events.next(20)).items():
+            pass
+
+    async with server.watch(session) as client, server.watch_events() as events:
+        server.provider.then(use(*NOTE), say("Written."))
+        await client.say("Write it.")
+        asked = await wait_for_question(client)
+        assert await waiting() == {session: True, other: False}
+        assert (await server.call("GET", f"/sessions/{session}"))["needs_approval"]
+        await hear(events, type="approval_update", session_id=session, waiting=1)
+        await answer(server, asked)
+        await hear(events, type="approval_update", session_id=session, waiting=0)
+        await client.until("stream_end")
+    assert await waiting() == {session: False, other: False}
+
+
 async def test_a_denied_call_is_not_made_and_the_model_reads_why(server):
     agent = await first_agent(server)
     async with server.watch(await server.session()) as client:

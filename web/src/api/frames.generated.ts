@@ -246,6 +246,16 @@ export interface AgentUpdate {
   action: "changed" | "deleted";
 }
 
+/** A run asks for approval of a tool call, or was answered. GET /approvals lists the calls that wait. */
+export interface ApprovalUpdate {
+  seq?: number | null;
+  type: "approval_update";
+  run_id: string;
+  session_id: string;
+  agent_id: string;
+  waiting: number;
+}
+
 /** Something is being written to an agent's own database, or was. */
 export interface DbUpdate {
   seq?: number | null;
@@ -307,5 +317,5 @@ export interface SessionUpdate {
   action: "changed" | "deleted";
 }
 
-export type EventsFrame = RecallUpdate | ScheduleUpdate | SessionUpdate | RunUpdate | AgentUpdate | DbUpdate | Notification | SessionSync | Heartbeat | ErrorFrame;
+export type EventsFrame = RecallUpdate | ScheduleUpdate | SessionUpdate | RunUpdate | ApprovalUpdate | AgentUpdate | DbUpdate | Notification | SessionSync | Heartbeat | ErrorFrame;
 

@@ -1180,6 +1180,7 @@ export interface SessionDetail {
   scheduled_from_label?: string | null;
   is_running: boolean;
   is_failed: boolean;
+  needs_approval: boolean;
   recall: RecallShape | null;
   messages: MessageShape[];
 }
@@ -1205,6 +1206,7 @@ export interface SessionShape {
   scheduled_from_label?: string | null;
   is_running: boolean;
   is_failed: boolean;
+  needs_approval: boolean;
   recall: RecallShape | null;
 }
 

@@ -4,6 +4,7 @@ import { useSyncExternalStore } from "react";
 
 export interface Shared<T> {
   set: (next: T) => void;
+  get: () => T;
   /** The value; the component renders again when it is set. */
   use: () => T;
 }
@@ -20,6 +21,7 @@ export function shared<T>(first: T): Shared<T> {
       value = next;
       for (const notify of listeners) notify();
     },
+    get: () => value,
     use: () => useSyncExternalStore(subscribe, () => value),
   };
 }

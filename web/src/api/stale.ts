@@ -2,7 +2,18 @@
 
 import type { EventsFrame } from "./frames.generated";
 
-const ALL = ["sessions", "wakes", "agenda", "runs", "agents", "pause", "notifications", "database", "usage"];
+const ALL = [
+  "sessions",
+  "wakes",
+  "agenda",
+  "runs",
+  "agents",
+  "pause",
+  "notifications",
+  "database",
+  "usage",
+  "approvals",
+];
 
 // The same frames may arrive on both sockets. Each action of a wake (scheduled, cancelled, fired, rescheduled, deferred,
 // skipped, failed) moves or ends it, so all of them make the same queries stale.
@@ -10,7 +21,8 @@ const STALE: Record<EventsFrame["type"], string[]> = {
   recall_update: ["sessions", "wakes", "agenda"],
   schedule_update: ["sessions", "wakes", "agenda", "notifications"], // a next run resolves a notice
   session_update: ["sessions"],
-  run_update: ["sessions", "runs", "agenda", "usage"],
+  run_update: ["sessions", "runs", "agenda", "usage", "approvals"], // a stopped run waits for no answer
+  approval_update: ["approvals", "sessions"],
   agent_update: ["agents", "pause", "sessions", "wakes", "agenda"], // a pause too is one
   notification: ["notifications", "channels", "instructions"],
   session_sync: ALL,

@@ -9,14 +9,16 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from wakeful.clock import Clock
 from wakeful.domain.errors import StoreUnavailable
-from wakeful.domain.events import AgentUpdate, DbUpdate, Notification, SessionUpdate, UserFrame
+from wakeful.domain.events import AgentUpdate, ApprovalUpdate, DbUpdate, Notification, SessionUpdate, UserFrame
 from wakeful.domain.frames import run_update, wake_update
 from wakeful.domain.inbox.times import write_times
 from wakeful.domain.news import (
     AgentChanged,
+    ApprovalChanged,
     DatabaseChanged,
     LookAgain,
     NoticeAdded,
@@ -25,6 +27,7 @@ from wakeful.domain.news import (
     SessionGone,
     WakeChanged,
 )
+from wakeful.domain.types import Run
 from wakeful.hub import Hub, Sent, encode, numbered, user_topic
 from wakeful.store.rows import to_micros
 from wakeful.store.store import Store, Tx
@@ -33,7 +36,7 @@ log = logging.getLogger(__name__)
 
 _MAX_KEPT = 1_000  # frames of one user, for clients that reconnect
 
-_Read = WakeChanged | RunChanged | SessionChanged | SessionGone | AgentChanged | NoticeAdded
+_Read = WakeChanged | RunChanged | ApprovalChanged | SessionChanged | SessionGone | AgentChanged | NoticeAdded
 _ToUser = tuple[str, UserFrame]
 
 
@@ -55,7 +58,7 @@ class Feed:
         self._sent: dict[str, _Sent] = {}
         self._waiting: list[_Read] = []
         self._reading: asyncio.Task[None] | None = None
-        for kind in (WakeChanged, RunChanged, SessionChanged, SessionGone, AgentChanged, NoticeAdded):
+        for kind in get_args(_Read):
             store.on(kind, self._take)
         store.on(DatabaseChanged, self._send_database)
         store.on(LookAgain, lambda _: self._forget())
@@ -121,7 +124,7 @@ class Feed:
 async def _to_frames(tx: Tx, news: Sequence[_Read]) -> list[_ToUser]:
     """Return the frames of news with their users, in the same order. News of deleted rows has none."""
     wake_ids = {each.wake_id: None for each in news if isinstance(each, WakeChanged)}
-    run_ids = {each.run_id: None for each in news if isinstance(each, RunChanged)}
+    run_ids = {each.run_id: None for each in news if isinstance(each, RunChanged | ApprovalChanged)}
     wakes = {wake.id: wake for wake in await tx.wakes.some(list(wake_ids))}
     runs = {run.id: run for run in await tx.runs.some(list(run_ids))}
     made: list[_ToUser | None] = []
@@ -133,6 +136,9 @@ async def _to_frames(tx: Tx, news: Sequence[_Read]) -> list[_ToUser]:
             case RunChanged():
                 run = runs.get(each.run_id)
                 made.append(None if run is None else (run.user_id, run_update(run, each)))
+            case ApprovalChanged():
+                run = runs.get(each.run_id)
+                made.append(None if run is None else await _of_approvals(tx, run))
             case SessionChanged():
                 made.append(await _of_session(tx, each.session_id))
             case SessionGone():
@@ -142,6 +148,14 @@ async def _to_frames(tx: Tx, news: Sequence[_Read]) -> list[_ToUser]:
             case NoticeAdded():
                 made.append(await _of_notice(tx, each.notice_id))
     return [each for each in made if each is not None]
+
+
+async def _of_approvals(tx: Tx, run: Run) -> _ToUser | None:
+    if run.session_id is None:
+        return None
+    waiting = sum(each.status == "pending" for each in await tx.approvals.of_run(run.id))
+    frame = ApprovalUpdate(run_id=run.id, session_id=run.session_id, agent_id=run.agent_id, waiting=waiting)
+    return run.user_id, frame
 
 
 async def _of_session(tx: Tx, session_id: str) -> _ToUser | None:

@@ -45,6 +45,7 @@ class SessionView:
     recall: Wake | None
     is_running: bool
     is_failed: bool  # its last run failed
+    needs_approval: bool = False  # a call of its run waits for the user's answer
     is_paused: bool = False  # a pause holds its recall
 
 
@@ -163,8 +164,13 @@ async def _view(tx: Tx, session: Session, paused: Sequence[Pause]) -> SessionVie
         recall=recall,
         is_running=run is not None,
         is_failed=is_failed,
+        needs_approval=run is not None and await _waits_for_approval(tx, run.id),
         is_paused=recall is not None and is_held(recall, paused),
     )
+
+
+async def _waits_for_approval(tx: Tx, run_id: str) -> bool:
+    return any(each.status == "pending" for each in await tx.approvals.of_run(run_id))
 
 
 async def all_messages(tx: Tx, session_id: str) -> list[Message]:

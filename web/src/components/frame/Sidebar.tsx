@@ -2,10 +2,13 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { Link, useLocation } from "wouter";
 import * as queries from "../../api/queries";
+import { Keys } from "../keyboard/Keys";
+import { overlay, PALETTE_KEYS } from "../keyboard/overlay";
+import { useShortcutsOn } from "../keyboard/setting";
+import { SessionList } from "../sessions/SessionList";
 import { Icon, type IconName } from "../ui/Icon";
 import { Menu, MenuItem, MenuLabel } from "../ui/Menu";
 import { PausedUntil, PauseMenu, PauseReason, useResume } from "../wakes/PauseMenu";
-import { SessionList } from "./SessionList";
 import "./Sidebar.css";
 
 export function Sidebar() {
@@ -44,6 +47,7 @@ export function Sidebar() {
           </button>
         </div>
         <NewSession />
+        <PaletteButton />
         <nav aria-label="Main">
           <NavLink href="/ui/agenda" icon="calendar" text="Agenda" />
           <InboxLink />
@@ -77,6 +81,21 @@ function NewSession() {
         </Menu>
       )}
     </div>
+  );
+}
+
+function PaletteButton() {
+  const isOn = useShortcutsOn();
+  return (
+    <button type="button" className="palette-button" onClick={() => overlay.set({ kind: "palette" })}>
+      <Icon name="search" size={15} />
+      <span className="grow">Search or jump</span>
+      {isOn && (
+        <span className="wide-only" aria-hidden="true">
+          <Keys keys={PALETTE_KEYS} />
+        </span>
+      )}
+    </button>
   );
 }
 

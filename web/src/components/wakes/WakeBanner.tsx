@@ -76,15 +76,12 @@ function Banner({ agent, sessionId, onOpen }: BannerProps) {
         {others}
       </ScheduledBanner>
     );
-  if (!agent.self_scheduling && elsewhere.length === 0) return null;
-  return (
-    <IdleBanner agent={agent} sessionId={sessionId} onSchedule={() => onOpen(null)}>
-      {others}
-    </IdleBanner>
-  );
+  if (sessionId) return elsewhere.length > 0 ? <div className="banner is-elsewhere">{others}</div> : null; // the header has the controls: see IdleControls
+  if (!agent.self_scheduling) return null;
+  return <IdleBanner agent={agent} onSchedule={() => onOpen(null)} />;
 }
 
-function ModeChip({ agent }: { agent: AgentShape }) {
+export function ModeChip({ agent }: { agent: AgentShape }) {
   if (!agent.self_scheduling) return null;
   const { label } = MODES[agent.schedule.mode];
   return (
@@ -192,19 +189,16 @@ function PausedBanner({ agent, pause }: { agent: AgentShape; pause: PauseShape }
 
 interface IdleProps {
   agent: AgentShape;
-  sessionId: string | undefined;
   onSchedule: () => void;
-  children: ReactNode;
 }
 
-function IdleBanner({ agent, sessionId, onSchedule, children }: IdleProps) {
+/** The banner of an agent's page; a session has these controls in its header. */
+function IdleBanner({ agent, onSchedule }: IdleProps) {
   return (
     <section className="banner is-idle" aria-label="Nothing scheduled">
       <div className="banner-top">
         <Icon name="clock" />
-        <p className="banner-when muted">
-          {sessionId ? "Nothing scheduled in this session." : "No next run scheduled."}
-        </p>
+        <p className="banner-when muted">No next run scheduled.</p>
         <button type="button" className="quiet" onClick={onSchedule}>
           <Icon name="plus" size={15} />
           Schedule
@@ -212,7 +206,6 @@ function IdleBanner({ agent, sessionId, onSchedule, children }: IdleProps) {
         <PauseMenu agentId={agent.id} />
         <ModeChip agent={agent} />
       </div>
-      {children}
     </section>
   );
 }

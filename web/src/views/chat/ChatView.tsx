@@ -8,6 +8,7 @@ import * as queries from "../../api/queries";
 import type { SessionDetail } from "../../api/rest.generated";
 import { Failure, Loading, PageHeader } from "../../components/frame/Page";
 import { ZoneOffer } from "../../components/text/zone";
+import { IdleControls } from "../../components/wakes/IdleControls";
 import { WakeBanner } from "../../components/wakes/WakeBanner";
 import { Composer } from "./composer/Composer";
 import { SessionMenu } from "./SessionMenu";
@@ -16,6 +17,7 @@ import { useSessionStream } from "./stream";
 import { Transcript } from "./transcript/Transcript";
 import { TurnView } from "./transcript/TurnView";
 import { assembleTurns } from "./transcript/turns";
+import { useWantedMessage } from "./useWantedMessage";
 import "./ChatView.css";
 
 export function ChatView({ sessionId }: { sessionId: string }) {
@@ -36,16 +38,18 @@ export function ChatView({ sessionId }: { sessionId: string }) {
 }
 
 function Chat({ session }: { session: SessionDetail }) {
+  const { wanted, forget } = useWantedMessage();
   const agent = useQuery(queries.agents).data?.find((each) => each.id === session.agent_id);
   const chat = useChat(session);
   return (
     <div className="chat">
       <PageHeader title={session.title || "New session"}>
+        {agent && <IdleControls agent={agent} sessionId={session.id} />}
         <SessionMenu session={session} agent={agent} />
       </PageHeader>
       {agent && <ZoneOffer agent={agent} />}
       {agent && <WakeBanner agent={agent} sessionId={session.id} />}
-      <Transcript isReplaying={chat.isReplaying} turns={chat.turns}>
+      <Transcript isReplaying={chat.isReplaying} turns={chat.turns} wanted={wanted} onShown={forget}>
         {(turn) => (
           <TurnView
             key={turn.key}

@@ -6,6 +6,8 @@ import { forgetSecret } from "../../api/secret";
 import { openInTab } from "../../api/tickets";
 import { PageHeader } from "../../components/frame/Page";
 import { applyTheme, currentTheme, type Theme } from "../../components/frame/theme";
+import { overlay } from "../../components/keyboard/overlay";
+import { setShortcutsOn, useShortcutsOn } from "../../components/keyboard/setting";
 import { Fact, Facts } from "../../components/ui/Facts";
 import { SettingsSection } from "../../components/ui/SettingsSection";
 import { BrowserNotifications } from "../inbox/InboxView";
@@ -80,6 +82,7 @@ function ServerFacts() {
 
 function ThisBrowser() {
   const [theme, setTheme] = useState<Theme>(currentTheme);
+  const hasShortcuts = useShortcutsOn();
   const logOut = queries.useAct(
     () => call("POST /logout"),
     [],
@@ -105,6 +108,17 @@ function ThisBrowser() {
           </button>
         ))}
       </div>
+      <label className="check">
+        <input type="checkbox" checked={hasShortcuts} onChange={(event) => setShortcutsOn(event.target.checked)} />
+        Keyboard shortcuts
+      </label>
+      <p className="muted small">
+        Single keys such as N for a new session, while you are not typing. Turn them off if they get in the way of a
+        screen reader or of dictation.{" "}
+        <button type="button" className="small" onClick={() => overlay.set({ kind: "sheet" })}>
+          Show all
+        </button>
+      </p>
       <p className="row">
         <BrowserNotifications hasLabel />
         <button type="button" onClick={() => logOut.mutate(undefined)}>

@@ -78,6 +78,7 @@ class SessionShape(shape_of(Session, without=("user_id",))):
     scheduled_from_label: str | None = None
     is_running: bool
     is_failed: bool  # its last run failed, and nothing was written since
+    needs_approval: bool  # its run waits until a call is approved or refused
     recall: RecallShape | None
 
 
@@ -271,6 +272,7 @@ def _to_body(view: SessionView) -> SessionShape:
         scheduled_from_label=session.origin_label if is_scheduled else None,
         is_running=view.is_running,
         is_failed=view.is_failed,
+        needs_approval=view.needs_approval,
         recall=None if view.recall is None else RecallShape.from_fields(view.recall, is_paused=view.is_paused),
     )
 

@@ -1,6 +1,7 @@
 /** The message box: text, pictures and files, by keyboard, button, paste and drop. */
 
 import { type ClipboardEvent, type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useRef } from "react";
+import { areShortcutsOn } from "../../../components/keyboard/setting";
 import { Icon } from "../../../components/ui/Icon";
 import type { OutgoingMessage } from "../sending";
 import { AttachButton, Attachments } from "./Attachments";
@@ -50,7 +51,10 @@ export function Composer({ draftKey, getSessionId, isBusy, isWoken, endedCount, 
       event.preventDefault();
       void sending.send();
     }
-    if (event.key === "Escape") sending.unqueue();
+    if (event.key === "Escape" && !event.nativeEvent.isComposing) {
+      if (sending.isQueued) sending.unqueue();
+      else if (areShortcutsOn()) onStop?.();
+    }
   };
   const onPaste = (event: ClipboardEvent) => {
     const pasted = [...event.clipboardData.files];
@@ -83,7 +87,7 @@ export function Composer({ draftKey, getSessionId, isBusy, isWoken, endedCount, 
           {rest.children}
           <span className="grow" />
           {onStop && (
-            <button type="button" className="icon-only stop" aria-label="Stop" title="Stop" onClick={onStop}>
+            <button type="button" className="icon-only stop" aria-label="Stop" title="Stop (Esc)" onClick={onStop}>
               <Icon name="stop" />
             </button>
           )}

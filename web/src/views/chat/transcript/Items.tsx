@@ -67,7 +67,7 @@ function ThinkingBlock({ item }: { item: Thinking }) {
 
 function TextBlock({ item }: { item: Text }) {
   return (
-    <div className={item.isRunning ? "answer is-running" : "answer"}>
+    <div className={item.isRunning ? "answer is-running" : "answer"} data-message={item.messageId}>
       <Markdown text={item.text} isGrowing={item.isRunning} />
     </div>
   );

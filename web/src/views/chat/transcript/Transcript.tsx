@@ -2,22 +2,26 @@
 
 import { type ReactNode, useRef } from "react";
 import { Icon } from "../../../components/ui/Icon";
-import { useEarlierTurns, useFollowEnd } from "./scrolling";
+import { useEarlierTurns, useFollowEnd, useShowMessage } from "./scrolling";
 import type { Turn } from "./turns";
 import "./Transcript.css";
 
 interface Props {
   turns: Turn[];
   isReplaying: boolean;
+  wanted: string | null; // a message to scroll to
+  onShown: () => void; // it is in view
   children: (turn: Turn) => ReactNode;
 }
 
-export function Transcript({ turns, isReplaying, children }: Props) {
+export function Transcript({ turns, isReplaying, wanted, onShown, children }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const top = useRef<HTMLDivElement>(null);
   const end = useFollowEnd(box, content, turns.at(-1)?.asked?.id === "pending");
-  const count = useEarlierTurns(box, top, turns.length, end);
+  const place = wanted === null ? -1 : turns.findIndex((turn) => hasMessage(turn, wanted));
+  const count = useEarlierTurns(box, top, turns.length, place < 0 ? 0 : turns.length - place, end);
+  useShowMessage(box, wanted, place >= 0, end.follows, onShown);
   return (
     <div className="transcript-frame">
       <div
@@ -46,6 +50,10 @@ export function Transcript({ turns, isReplaying, children }: Props) {
       )}
     </div>
   );
+}
+
+function hasMessage({ asked, items }: Turn, id: string): boolean {
+  return asked?.id === id || items.some((item) => item.kind === "text" && item.messageId === id);
 }
 
 function EmptyChat() {

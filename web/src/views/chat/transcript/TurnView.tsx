@@ -64,7 +64,7 @@ function Asked({ message, sessionId, zone }: { message: MessageShape; sessionId:
   const isWoken = message.is_recall || (message.source !== null && message.source !== "preloaded");
   const who = isWoken ? "Scheduled run" : "You";
   return (
-    <div className={isWoken ? "asked is-woken" : "asked"}>
+    <div className={isWoken ? "asked is-woken" : "asked"} data-message={message.id}>
       {isWoken && (
         <p className="woken-by">
           <span className="badge clock">

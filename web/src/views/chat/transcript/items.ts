@@ -9,6 +9,7 @@ export interface Text {
   kind: "text";
   text: string;
   isRunning: boolean;
+  messageId?: string; // of a saved message
 }
 export interface Plan {
   kind: "plan";

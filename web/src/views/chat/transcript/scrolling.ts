@@ -65,14 +65,16 @@ export function useFollowEnd(box: Box, content: Box, hasOwnMessage: boolean) {
 const FIRST_SHOWN = 16;
 const MORE_SHOWN = 4; // about as many as can be rendered within one frame
 
-/** Return how many of the latest turns to show: more as the reader comes near the first. */
+/** Return how many of the latest turns to show: at least a number, and more as the reader comes near the first. */
 export function useEarlierTurns(
   box: Box,
   top: Box,
   total: number,
+  least: number,
   { follows, height }: { follows: RefObject<boolean>; height: RefObject<number> },
 ): number {
   const [count, setCount] = useState(FIRST_SHOWN);
+  if (least > count) setCount(least);
 
   useEffect(() => {
     const mark = top.current;
@@ -95,4 +97,34 @@ export function useEarlierTurns(
   }, [box, count, follows, height]);
 
   return count;
+}
+
+const MARKED_MS = 2_500;
+
+/** Scroll to a message that was searched for, focus it, and mark it for a moment. */
+export function useShowMessage(
+  box: Box,
+  messageId: string | null,
+  isLoaded: boolean,
+  follows: RefObject<boolean>,
+  onShown: () => void,
+) {
+  const unmark = useRef(() => {});
+  useEffect(() => {
+    if (messageId === null || !isLoaded) return;
+    const element = box.current?.querySelector<HTMLElement>(`[data-message="${CSS.escape(messageId)}"]`);
+    if (!element) return;
+    follows.current = false; // or the next change of the content would scroll to the end
+    element.scrollIntoView({ block: "center" });
+    element.tabIndex = -1;
+    element.focus({ preventScroll: true });
+    unmark.current();
+    element.classList.add("is-found");
+    const timer = setTimeout(() => unmark.current(), MARKED_MS);
+    unmark.current = () => {
+      clearTimeout(timer);
+      element.classList.remove("is-found");
+    };
+    onShown();
+  }, [box, messageId, isLoaded, follows, onShown]);
 }

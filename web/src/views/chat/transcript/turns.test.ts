@@ -28,6 +28,10 @@ describe("toTurns", () => {
       [null, "Last", []],
     ]);
   });
+  it("keeps which message a text is", () => {
+    const saved = [message("user", "Look", "r1"), message("assistant", "Seen", "r1")];
+    expect(toTurns(saved)[0]?.items).toMatchObject([{ kind: "text", messageId: saved[1]?.id }]);
+  });
   it("puts a tool's result into the card of its call", () => {
     const call = { call_id: "c", tool: "read_file", args: { path: "a" } };
     const saved = [
@@ -49,7 +53,7 @@ describe("what the server says", () => {
       message("notice", "[From the server] Book it.", "r1", { note: "promise" }),
       message("assistant", "I will.", "r1", { remark: "unkept_promise" }),
     ];
-    expect(toTurns(saved)[0]?.items).toEqual([
+    expect(toTurns(saved)[0]?.items).toMatchObject([
       { kind: "text", text: "I'll look again later.", isRunning: false },
       { kind: "note", text: SERVER_NOTES.promise },
       { kind: "text", text: "I will.", isRunning: false },

@@ -153,7 +153,7 @@ function addStep(items: Item[], message: MessageShape, openCalls: OpenCalls): vo
     items.push({ kind: "note", text: NOTES[message.note] ?? message.content });
     return;
   }
-  if (message.content) items.push({ kind: "text", text: message.content, isRunning: false });
+  if (message.content) items.push({ kind: "text", text: message.content, isRunning: false, messageId: message.id });
   if (message.remark) items.push({ kind: "note", text: SERVER_NOTES[message.remark] });
   for (const call of message.tool_calls ?? []) {
     const { call_id, tool, args } = call as { call_id: string; tool: string; args: Record<string, unknown> };

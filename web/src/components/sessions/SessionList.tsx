@@ -1,14 +1,17 @@
 /** The sessions in the sidebar: conversations, and apart from them the sessions of scheduled runs. */
 
-import { useInfiniteQuery } from "@tanstack/react-query";
-import { useState } from "react";
-import { Link, useLocation } from "wouter";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useId, useState } from "react";
+import { useLocation } from "wouter";
 import * as queries from "../../api/queries";
-import type { RecallShape, SessionShape } from "../../api/rest.generated";
+import type { SessionShape } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
-import { Time } from "../text/times";
+import { useNow } from "../text/times";
 import { Icon } from "../ui/Icon";
 import { useDebounced } from "../ui/useDebounced";
+import { groupByDay } from "./days";
+import { addressOf, SessionRow, StateMark, stateOf } from "./SessionRow";
+import "./SessionList.css";
 
 export function SessionList() {
   const [search, setSearch] = useState("");
@@ -23,7 +26,7 @@ export function SessionList() {
           <span className="hidden">Search sessions</span>
           <input
             type="search"
-            placeholder="Search sessions"
+            placeholder="Filter by title"
             maxLength={MAX_LENGTH.SessionChange.title}
             value={search}
             onChange={(event) => setSearch(event.target.value)}
@@ -49,6 +52,7 @@ export function SessionList() {
               : { unattended: false }
           }
           label="Sessions"
+          isByDay
           empty={
             wanted
               ? `No session matches “${wanted}”.`
@@ -73,6 +77,8 @@ function ScheduledRuns() {
   const found = (sessions.data?.pages ?? []).flatMap((page) => page.sessions);
   if (found.length === 0) return null;
   const isShown = isOpen || found.some((session) => location === addressOf(session));
+  const states = found.map(stateOf);
+  const foundState = (["waiting", "running"] as const).find((state) => states.includes(state));
   const toggle = () => {
     localStorage.setItem(KEY, isShown ? "closed" : "open");
     setOpen(!isShown);
@@ -82,7 +88,7 @@ function ScheduledRuns() {
       <button type="button" className="quiet small fold" aria-expanded={isShown} onClick={toggle}>
         <Icon name="clock" size={14} />
         <span className="grow">Scheduled runs</span>
-        {found.some((session) => session.is_running) && <Dot state="running" />}
+        {foundState && <StateMark state={foundState} />}
         <span className="muted small">
           {found.length}
           {sessions.hasNextPage && "+"}
@@ -97,19 +103,16 @@ function ScheduledRuns() {
 interface SessionsProps {
   filter: Parameters<typeof queries.sessions>[0];
   label: string;
+  isByDay?: boolean;
   empty?: string;
 }
 
-function Sessions({ filter, label, empty }: SessionsProps) {
+function Sessions({ filter, label, isByDay = false, empty }: SessionsProps) {
   const sessions = useInfiniteQuery(queries.sessions(filter));
   const shown = (sessions.data?.pages ?? []).flatMap((page) => page.sessions);
   return (
     <>
-      <ul aria-label={label}>
-        {shown.map((session) => (
-          <SessionRow key={session.id} session={session} />
-        ))}
-      </ul>
+      <ul aria-label={label}>{isByDay ? <Days sessions={shown} /> : <Rows sessions={shown} />}</ul>
       {sessions.hasNextPage && (
         <button
           type="button"
@@ -127,53 +130,24 @@ function Sessions({ filter, label, empty }: SessionsProps) {
   );
 }
 
-function addressOf(session: SessionShape): string {
-  return `/ui/sessions/${session.id}`;
-}
-
-function SessionRow({ session }: { session: SessionShape }) {
-  const [location] = useLocation();
-  const href = addressOf(session);
-  return (
-    <li>
-      <Link href={href} className="session-row" aria-current={location === href ? "page" : undefined}>
-        <span className="session-text">
-          <span className="session-title">{session.title || "New session"}</span>
-          {session.origin_wake_id && (
-            <span className="muted small">
-              <Time at={session.created_at} />
-            </span>
-          )}
-        </span>
-        {session.is_running ? <Dot state="running" /> : session.is_failed && <Dot state="failed" />}
-        {session.recall && <RecallMark recall={session.recall} />}
-      </Link>
+function Days({ sessions }: { sessions: SessionShape[] }) {
+  const id = useId();
+  const now = useNow(60);
+  return groupByDay(sessions, now).map(({ day, sessions: ofDay }) => (
+    <li key={day}>
+      <h2 id={`${id}${day}`} className="session-day">
+        {day}
+      </h2>
+      <ul aria-labelledby={`${id}${day}`}>
+        <Rows sessions={ofDay} />
+      </ul>
     </li>
-  );
+  ));
 }
 
-function Dot({ state }: { state: "running" | "failed" }) {
-  return (
-    <span
-      className={`dot is-${state}`}
-      role="img"
-      aria-label={state}
-      title={state === "running" ? "Running" : "Its last run failed"}
-    />
-  );
-}
-
-/** A session with a scheduled run, or with one that a pause holds. */
-function RecallMark({ recall: { trigger_at, is_paused } }: { recall: RecallShape }) {
-  const at = new Date(trigger_at).toLocaleString();
-  return (
-    <span
-      className="session-clock"
-      role="img"
-      aria-label={is_paused ? "run on hold" : "run scheduled"}
-      title={is_paused ? `Scheduled run of ${at}: on hold, the agent is paused` : `Scheduled run: ${at}`}
-    >
-      <Icon name={is_paused ? "pause" : "clock"} size={14} />
-    </span>
-  );
+function Rows({ sessions }: { sessions: SessionShape[] }) {
+  const agents = useQuery(queries.agents).data;
+  return sessions.map((session) => (
+    <SessionRow key={session.id} session={session} agent={agents?.find((agent) => agent.id === session.agent_id)} />
+  ));
 }
