@@ -18,17 +18,22 @@ export function Field({ column, text, problem, onChange }: Props) {
   const Control = controlOf(column, text ?? "");
   return (
     <div className="field">
-      <label htmlFor={id}>
-        <span>
+      <div className="field-head">
+        <label htmlFor={id}>
           {column.name} <span className="muted small">{typeText(column)}</span>
-        </span>
-      </label>
+        </label>
+        {kindOf(column) === "json" && text && jsonProblem(text) === null && (
+          <button type="button" className="quiet small" onClick={() => onChange(formatJson(text))}>
+            Format<span className="hidden"> {column.name}</span>
+          </button>
+        )}
+        {!column.required && !column.primary_key && text !== null && text !== undefined && (
+          <button type="button" className="quiet small" onClick={() => onChange(null)}>
+            Set to null<span className="hidden">: {column.name}</span>
+          </button>
+        )}
+      </div>
       <Control id={id} column={column} text={text} problem={problem} onChange={onChange} />
-      {!column.required && !column.primary_key && text !== null && text !== undefined && (
-        <button type="button" className="quiet small as-null" onClick={() => onChange(null)}>
-          Set {column.name} to null
-        </button>
-      )}
     </div>
   );
 }
@@ -99,7 +104,6 @@ function Picked({ column, text, children }: Pick<Props, "column" | "text"> & { c
 }
 
 function JsonArea({ id, column, text, problem, onChange }: ControlProps) {
-  const isGood = Boolean(text) && jsonProblem(text ?? "") === null;
   const problemId = `${id}-problem`;
   return (
     <>
@@ -119,15 +123,6 @@ function JsonArea({ id, column, text, problem, onChange }: ControlProps) {
           This is not JSON: {problem}
         </p>
       )}
-      <button
-        type="button"
-        className="quiet small as-null"
-        disabled={!isGood}
-        title={isGood || !text ? undefined : "This is not JSON yet"}
-        onClick={() => onChange(formatJson(text ?? ""))}
-      >
-        Format {column.name}
-      </button>
     </>
   );
 }
