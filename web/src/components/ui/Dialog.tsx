@@ -31,6 +31,7 @@ export function Dialog({ title, isSheet = false, onClose, children }: Props) {
       className={isSheet ? "sheet" : undefined}
       aria-labelledby={id}
       onCancel={(event) => {
+        if (event.target !== ref.current) return; // React lets the event of a dialog inside this one bubble
         event.preventDefault();
         onClose();
       }}

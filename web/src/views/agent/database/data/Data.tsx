@@ -35,7 +35,11 @@ function Tables({ agent, tables }: { agent: AgentShape; tables: TableShape[] }) 
   const picker = (
     <label className="row table-picker">
       <span className="muted">Table</span>
-      <select value={table?.name ?? ""} onChange={(event) => setParams({ table: event.target.value })}>
+      <select
+        aria-label="Table"
+        value={table?.name ?? ""}
+        onChange={(event) => setParams({ table: event.target.value })}
+      >
         {!table && <option value="">choose one</option>}
         {tables.map((each) => (
           <option key={each.name} value={each.name}>

@@ -30,7 +30,7 @@ it("has one view in a row on a phone, but two numbers", () => {
 
 it("has titles for people", () => {
   expect(titleOf({ name: "kilos_by_plant", description: "" })).toBe("Kilos by plant");
-  expect(titleOf({ name: "open_tasks", description: "What is still to do" })).toBe("What is still to do");
+  expect(titleOf({ name: "open_tasks", description: "What is still to do." })).toBe("What is still to do");
   expect(subtitleOf({ name: "open_tasks", description: "What is still to do" })).toBe("Open tasks");
   const long = "Everything that was harvested this year, by plant and by week, without what was given away";
   expect([titleOf({ name: "a", description: long }), subtitleOf({ name: "a", description: long })]).toEqual([

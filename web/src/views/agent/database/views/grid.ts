@@ -49,7 +49,7 @@ function pack<T>(sized: Sized<T>[], space: number): Sized<T>[][] {
 
 /** Return the title of a view for people: its description if that is short, else its name in words. */
 export function titleOf({ name, description }: { name: string; description: string }): string {
-  return isTitle(description) ? description.trim() : inWords(name);
+  return isTitle(description) ? description.trim().replace(/\.$/, "") : inWords(name);
 }
 
 /** Return the line below the title: the name if the description is the title, else the description. */

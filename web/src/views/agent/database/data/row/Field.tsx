@@ -29,7 +29,7 @@ export function Field({ column, text, problem, onChange }: Props) {
         )}
         {!column.required && !column.primary_key && text !== null && text !== undefined && (
           <button type="button" className="quiet small" onClick={() => onChange(null)}>
-            Set to null<span className="hidden">: {column.name}</span>
+            Set to null<span className="hidden"> for {column.name}</span>
           </button>
         )}
       </div>
