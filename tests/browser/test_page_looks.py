@@ -43,8 +43,9 @@ async def places(server):
             *call("read_file", '{"path": "gone.txt"}', index=1, id="call_3"),
         ),
         say(
-            "# Title\n\nA [link](https://example.org), `code` and\n\n```js\nlet x = 1\n```\n\n| a | b |\n",
-            "|---|---|\n| 1 | 2 |\n\n- [x] done\n- one\n\n> quote\n",
+            "# Title\n\nA [link](https://example.org), `code` and\n\n```js\nlet x = 1\n```\n\n",
+            "| plant | this week | last week | difference |\n|---|---|---|---|\n",
+            "| pumpkins | 11.2 kg | 8.3 kg | thirty-five percent |\n\n- [x] done\n- one\n\n> quote\n",
         ),
     )
     async with server.watch(session) as client:
@@ -218,6 +219,27 @@ async def test_on_a_phone_the_banner_is_one_line_that_opens_a_sheet(places, come
         await sheet.get_by_role("button", name="Edit", exact=True).tap()
         await expect(sheet).to_have_count(0)
         await expect(page.locator(".next-times li")).to_have_count(5)
+
+
+# Words in the cells of tables that are broken into two lines.
+BROKEN = """() => [...document.querySelectorAll(".markdown :is(th, td)")].flatMap((cell) => {
+  const text = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT).nextNode();
+  const words = [...(text?.data ?? "").matchAll(/[\\w.]+/g)];
+  return words.filter(({ 0: word, index }) => {
+    const range = document.createRange();
+    range.setStart(text, index);
+    range.setEnd(text, index + word.length);
+    return range.getClientRects().length > 1;
+  }).map(([word]) => word);
+})"""
+
+
+async def test_on_a_phone_a_table_scrolls_and_breaks_no_word(places, come):
+    async with come(places["chat"], **PHONE) as page:
+        table = page.locator(".markdown .table-scroll")
+        await expect(table).to_contain_text("pumpkins")
+        assert await page.evaluate(BROKEN) == []
+        assert await table.evaluate("box => box.scrollWidth > box.clientWidth")
 
 
 async def test_on_a_phone_everything_fits_and_is_large_enough_for_a_finger(places, come):
