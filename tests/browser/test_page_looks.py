@@ -43,8 +43,9 @@ async def places(server):
             *call("read_file", '{"path": "gone.txt"}', index=1, id="call_3"),
         ),
         say(
-            "# Title\n\nA [link](https://example.org), `code` and\n\n```js\nlet x = 1\n```\n\n| a | b |\n",
-            "|---|---|\n| 1 | 2 |\n\n- [x] done\n- one\n\n> quote\n",
+            "# Title\n\nA [link](https://example.org), `code` and\n\n```js\nlet x = 1\n```\n\n",
+            "| plant | this week | last week | difference |\n|---|---|---|---|\n",
+            "| pumpkins | 11.2 kg | 8.3 kg | thirty-five percent |\n\n- [x] done\n- one\n\n> quote\n",
         ),
     )
     async with server.watch(session) as client:
@@ -214,3 +215,82 @@ async def test_axe_finds_nothing_in_dialogs_and_menus(places, come):
         assert await check_with_axe(page) == []
         await page.get_by_role("dialog").get_by_role("button", name="Edit").click()
         assert await check_with_axe(page) == []
+        await page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+        await page.keyboard.press("Escape")
+        await page.get_by_role("button", name="Filter").click()
+        await page.get_by_role("button", name="Add condition").click()
+        assert await check_with_axe(page) == []
+        await page.get_by_role("group", name="Condition 2").get_by_label("Comparison").select_option("is null")
+        await page.get_by_role("button", name="Apply").click()
+        await expect(page.get_by_role("list", name="Conditions").get_by_role("listitem")).to_have_count(2)
+        assert await check_with_axe(page) == []
+
+
+PHONE = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
+# Controls that are too small for a finger: under 40 pixels, with the label of a checkbox and the margin of a switch.
+# Links in a text may be as small as the text.
+SMALL = """() => [...document.querySelectorAll("button, a, select, input, summary")].flatMap((each) => {
+  const place = each.matches("[type=checkbox]") ? (each.closest("label, td, th") ?? each) : each;
+  const margin = getComputedStyle(each, "::after");
+  const isSwitch = each.matches("[role=switch]");
+  const { width, height } = isSwitch
+    ? { width: parseFloat(margin.width), height: parseFloat(margin.height) }
+    : place.getBoundingClientRect();
+  const isShown = each.checkVisibility() && width > 1 && !each.closest(".markdown, p, .footnote");
+  return isShown && (height < 39.5 || width < 39.5) ? [`${each.outerHTML.slice(0, 120)} ${width}x${height}`] : [];
+})"""
+
+
+async def test_on_a_phone_the_banner_is_one_line_that_opens_a_sheet(places, come):
+    async with come(places["chat"], **PHONE) as page:
+        line = page.get_by_role("button", name="Look at the garden")
+        assert (await line.bounding_box())["height"] <= 44
+        await line.tap()
+        sheet = page.get_by_role("dialog", name="Scheduled runs")
+        await expect(sheet).to_contain_text("recurring")
+        await load_axe(page)
+        assert await check_with_axe(page) == []
+        assert await page.evaluate("document.documentElement.scrollWidth") == 320
+        await sheet.get_by_role("button", name="Pause").tap()
+        await expect(page.get_by_role("menuitem", name="4 hours")).to_be_visible()
+        await page.get_by_role("menuitem", name="Custom").tap()
+        await expect(page.get_by_role("dialog", name="Pause this agent")).to_be_visible()
+        await page.keyboard.press("Escape")
+        await sheet.get_by_role("button", name="Edit", exact=True).tap()
+        await expect(sheet).to_have_count(0)
+        await expect(page.locator(".next-times li")).to_have_count(5)
+
+
+# Words in the cells of tables that are broken into two lines.
+BROKEN = """() => [...document.querySelectorAll(".markdown :is(th, td)")].flatMap((cell) => {
+  const text = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT).nextNode();
+  const words = [...(text?.data ?? "").matchAll(/[\\w.]+/g)];
+  return words.filter(({ 0: word, index }) => {
+    const range = document.createRange();
+    range.setStart(text, index);
+    range.setEnd(text, index + word.length);
+    return range.getClientRects().length > 1;
+  }).map(([word]) => word);
+})"""
+
+
+async def test_on_a_phone_a_table_scrolls_and_breaks_no_word(places, come):
+    async with come(places["chat"], **PHONE) as page:
+        table = page.locator(".markdown .table-scroll")
+        await expect(table).to_contain_text("pumpkins")
+        assert await page.evaluate(BROKEN) == []
+        assert await table.evaluate("box => box.scrollWidth > box.clientWidth")
+
+
+async def test_on_a_phone_everything_fits_and_is_large_enough_for_a_finger(places, come):
+    found = {}
+    async with come(**PHONE) as page:
+        for name, path in places.items():
+            await go(page, path)
+            wide = await page.evaluate("document.documentElement.scrollWidth")
+            found[name] = [*([] if wide == 320 else [f"{wide} pixels wide"]), *await page.evaluate(SMALL)]
+        await go(page, places["data"])
+        await page.get_by_role("button", name="Options").tap()
+        await load_axe(page)
+        found["options"] = [*await check_with_axe(page), *await page.evaluate(SMALL)]
+    assert {name: problems for name, problems in found.items() if problems} == {}

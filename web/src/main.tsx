@@ -1,6 +1,7 @@
 import "./styles/base.css";
 import "./styles/controls.css";
 import "./styles/tables.css";
+import "./styles/touch.css";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./App";

@@ -54,7 +54,7 @@ def schema(
     """Show tables with their columns."""
     found = _call(agent, "get", "schema", system=system)
     listed = [
-        {"table": table["name"], **column}
+        {"table": table["name"], **column, "type": column["declared"] or column["type"]}
         for table in (*found["tables"], *found["system_tables"])
         for column in table["columns"]
     ]

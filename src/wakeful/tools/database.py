@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import Field, model_serializer
 
+from wakeful.domain.agents.column_types import ColumnType
 from wakeful.domain.errors import Invalid, WakefulError
 from wakeful.service.agents.database import AgentData, By, error_kind, is_retryable
 from wakeful.service.agents.workspace import FileTooLarge, Workspace, WorkspaceLimits
@@ -34,7 +35,7 @@ FileKind = Annotated[Literal["csv", "json", "jsonl"] | None, Field(description="
 
 class Column(Arguments):
     name: str = Field(description="Letters, digits and _, starting with a letter.")
-    type: Literal["text", "integer", "real", "boolean", "date", "datetime", "json", "blob"]
+    type: ColumnType
     required: bool = Field(False, description="Must not be null.")
     unique: bool = False
     primary_key: bool = Field(False, description="If no column is one, the table gets an integer `id`.")

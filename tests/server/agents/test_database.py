@@ -186,6 +186,7 @@ async def test_rows_come_filtered_sorted_and_a_page_at_a_time(tasks):
     assert await tasks.titles() == ["milk", "bread", "tea"]
     assert await tasks.titles(sort="cost", desc=True) == ["tea", "bread", "milk"]
     assert await tasks.titles(where='{"cost": {"gte": 3}}') == ["bread", "tea"]
+    assert await tasks.titles(where='[{"title": {"like": "%e%"}}, {"title": {"like": "%b%"}}]') == ["bread"]
     page = await tasks.rows(sort="title", limit=1, offset=1)
     assert (page["total"], page["row_count"], page["columns"][0]) == (3, 1, "_row_id")
     assert await tasks.titles(sort="title", limit=1, offset=1) == ["milk"]

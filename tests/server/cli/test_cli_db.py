@@ -47,7 +47,7 @@ def test_an_agent_without_a_database_has_no_tables(terminal):
 
 def test_tables_schema_and_rows_are_shown(tasks):
     assert re.search(r"tasks\s+3\s+0", tasks.run("db", "tables").stdout)
-    assert re.search(r"tasks\s+cost\s+INTEGER", tasks.run("db", "schema").stdout)
+    assert re.search(r"tasks\s+cost\s+integer", tasks.run("db", "schema").stdout)
     assert "_changelog" not in tasks.run("db", "schema").stdout
     assert "_changelog" in tasks.run("db", "schema", "--system").stdout
     assert re.search(r"1\s+1\s+milk\s+2", tasks.run("db", "rows", "tasks").stdout)

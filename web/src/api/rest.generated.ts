@@ -258,6 +258,7 @@ export interface ChosenSchedules {
 export interface ColumnShape {
   name: string;
   type: string;
+  declared: "text" | "integer" | "real" | "boolean" | "date" | "datetime" | "json" | "blob" | null;
   required: boolean;
   primary_key: boolean;
   default: string | null;

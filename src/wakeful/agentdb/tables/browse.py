@@ -1,6 +1,6 @@
 """Operations that show a database: its schema, and tables a page at a time."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -10,7 +10,7 @@ from wakeful.agentdb.files.open_database import OpenDatabase
 from wakeful.agentdb.operation import operation
 from wakeful.agentdb.process.guard import is_reserved
 from wakeful.agentdb.tables import query, schema, views
-from wakeful.agentdb.tables.where import need_column, to_sql
+from wakeful.agentdb.tables.where import all_to_sql, need_column
 
 MAX_BYTES = 2_000_000
 _SHOW = {"active": "_deleted_at IS NULL", "deleted": "_deleted_at IS NOT NULL", "all": "true"}
@@ -43,16 +43,16 @@ def rows(
     db: OpenDatabase,
     table: str,
     show: str = "active",
-    where: Mapping[str, Any] | None = None,
+    where: Sequence[Mapping[str, Any]] = (),
     sort: str | None = None,
     descending: bool = False,
     limit: int = 100,
     offset: int = 0,
 ) -> dict[str, Any]:
-    """Return a page of rows, each with its row id first, and the number of all rows."""
+    """Return a page of the rows that meet all conditions, each with its row id first, and the number of all of them."""
     with db.reader.looking() as connection:
         columns = _need_table(connection, table)
-        chosen, values = to_sql(where, columns) if where else ("true", [])
+        chosen, values = all_to_sql(where, columns)
         if sort is not None:
             need_column(sort, columns, field="sort")
         id_name = row_id_of(columns)

@@ -15,20 +15,14 @@ from wakeful.agentdb.operation import name_of, operation
 from wakeful.agentdb.process import deadline
 from wakeful.agentdb.process.guard import is_reserved, is_table_function
 from wakeful.agentdb.tables import schema_checks
+from wakeful.domain.agents.column_types import STORAGE, ColumnType
 
-TYPES = {
-    "text": "TEXT",
-    "integer": "INTEGER",
-    "real": "REAL",
-    "boolean": "INTEGER",
-    "date": "TEXT",
-    "datetime": "TEXT",
-    "json": "TEXT",
-    "blob": "BLOB",
-}
 MAX_TABLES = 100
 MAX_COLUMNS = 100
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
+# A column's declared type is a comment in the table's own SQL, `"done" /* boolean */ INTEGER`: SQLite keeps it when the
+# table or the column is renamed, and it is in every copy of the table.
+_DECLARED = re.compile(r'("(?:[^"]|"")*"|\w+)\s*/\*\s*(\w+)\s*\*/\s*\w')
 
 
 def describe(connection: GuardedConnection, *, with_counts: bool = True) -> list[dict[str, Any]]:
@@ -45,10 +39,13 @@ def system_tables(connection: GuardedConnection) -> list[dict[str, Any]]:
 
 def _describe(connection: GuardedConnection, table: str, purpose: str, with_counts: bool) -> dict[str, Any]:
     raw = connection.raw
+    sql = raw.execute("SELECT sql FROM main.sqlite_schema WHERE type = 'table' AND name = ?", (table,)).get
+    comments = {name if name[0] == '"' else quoted(name): word for name, word in _DECLARED.findall(sql)}
     columns = [
         {
             "name": name,
             "type": kind,
+            "declared": _declared(kind, comments.get(quoted(name))),
             "required": bool(required),
             "primary_key": bool(key),
             "default": default,
@@ -77,6 +74,13 @@ def _describe(connection: GuardedConnection, table: str, purpose: str, with_coun
         ).fetchall()
         described |= {"rows": live, "deleted_rows": total - live}
     return described
+
+
+def _declared(kind: str, comment: str | None) -> ColumnType | None:
+    """Return the declared type of a column, from the comment if that fits what SQLite stores; None if it is another."""
+    known: dict[str, ColumnType] = {each: each for each in STORAGE}
+    found = known.get(comment or "")
+    return found if found and STORAGE[found] == kind.upper() else known.get(kind.lower())
 
 
 @operation("create_table", "write", creates_file=True, table_arguments=("name",), path="POST /tables", command="create")
@@ -228,7 +232,9 @@ def _check_columns(columns: Sequence[Mapping[str, Any]], existing: Sequence[str]
 
 
 def _column(column: Mapping[str, Any], keys: Sequence[str]) -> str:
-    parts = [quoted(column["name"]), TYPES[column["type"]]]
+    kind: ColumnType = column["type"]
+    storage = STORAGE[kind]
+    parts = [quoted(column["name"]), storage if storage == kind.upper() else f"/* {kind} */ {storage}"]
     if column.get("required") or column["name"] in keys[1:]:
         parts.append("NOT NULL")
     if keys == [column["name"]]:

@@ -1,6 +1,6 @@
 """Conditions as JSON, turned into SQL with parameters."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, cast
 
@@ -30,6 +30,13 @@ def to_sql(where: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, list[
             parts.append(part)
             values += bound
     return " AND ".join(parts), values
+
+
+def all_to_sql(conditions: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> tuple[str, list[Any]]:
+    """Return SQL that is true where all of the conditions are, also without any, and its values."""
+    written = [to_sql(each, columns) for each in conditions]
+    sql = " AND ".join(sql for sql, _ in written)
+    return sql or "true", [value for _, values in written for value in values]
 
 
 def need_column(name: str, columns: Sequence[str], *, field: str) -> None:

@@ -87,7 +87,8 @@ def _line(values: Sequence[Any]) -> str:
 
 
 def _table_line(table: Mapping[str, Any]) -> str:
-    columns = ", ".join(f"{each['name']} {each['type']}".strip() for each in table["columns"] if not each["system"])
+    named = [(each["name"], each["declared"] or each["type"]) for each in table["columns"] if not each["system"]]
+    columns = ", ".join(f"{name} {kind.upper()}".strip() for name, kind in named)
     return _one_line(f"table {table['name']} ({columns})", table["purpose"])
 
 

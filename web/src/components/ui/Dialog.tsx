@@ -5,12 +5,13 @@ import "./Dialog.css";
 
 interface Props {
   title: string;
+  isSheet?: boolean; // at the lower edge, for phones
   onClose: () => void;
   children: ReactNode;
 }
 
 /** A modal dialog: the browser's own, which traps the focus and closes with Escape. */
-export function Dialog({ title, onClose, children }: Props) {
+export function Dialog({ title, isSheet = false, onClose, children }: Props) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -27,8 +28,10 @@ export function Dialog({ title, onClose, children }: Props) {
   return (
     <dialog
       ref={ref}
+      className={isSheet ? "sheet" : undefined}
       aria-labelledby={id}
       onCancel={(event) => {
+        if (event.target !== ref.current) return; // React lets the event of a dialog inside this one bubble
         event.preventDefault();
         onClose();
       }}

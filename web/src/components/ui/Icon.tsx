@@ -34,6 +34,7 @@ const PATHS = {
   down2: "M12 5v13M6 13l6 6 6-6",
   lock: "M6 11h12v9H6zM8.5 11V8a3.5 3.5 0 0 1 7 0v3",
   table: "M4 5h16v14H4zM4 10h16M10 10v9",
+  filter: "M4 6h16M7 12h10M10 18h4",
   pin: "m9 4 6 0-1 6 3 3H7l3-3-1-6ZM12 13v7",
 } as const;
 

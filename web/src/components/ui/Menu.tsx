@@ -1,5 +1,5 @@
 import { DropdownMenu } from "radix-ui";
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import { Icon, type IconName } from "./Icon";
 import "./Menu.css";
 
@@ -12,16 +12,23 @@ interface Props {
 
 /** A button that opens a list of things to do. */
 export function Menu({ label, icon, text, children }: Props) {
+  const [trigger, setTrigger] = useState<HTMLButtonElement | null>(null);
+  // A modal dialog covers what is not in it. Elsewhere it is in main: everything on the page belongs to a landmark.
+  const container = trigger?.closest("dialog") ?? document.getElementById("main");
   return (
     // Not modal: a modal one writes styles into the page, which its policy forbids.
     <DropdownMenu.Root modal={false}>
-      <DropdownMenu.Trigger className={text ? "quiet" : "quiet icon-only"} aria-label={text ?? label} title={label}>
+      <DropdownMenu.Trigger
+        ref={setTrigger}
+        className={text ? "quiet" : "quiet icon-only"}
+        aria-label={text ?? label}
+        title={label}
+      >
         <Icon name={icon} />
         {text && <span className="menu-text">{text}</span>}
         {text && <Icon name="down" size={14} />}
       </DropdownMenu.Trigger>
-      {/* Inside of main: everything on the page belongs to a landmark. */}
-      <DropdownMenu.Portal container={document.getElementById("main")}>
+      <DropdownMenu.Portal container={container}>
         <DropdownMenu.Content className="menu" sideOffset={6} align="end" collisionPadding={8}>
           {children}
         </DropdownMenu.Content>

@@ -10,6 +10,9 @@ import { byWhom, count, kindText, MODES } from "../text/labels";
 import { Time } from "../text/times";
 import { ErrorText } from "../ui/ErrorText";
 import { Icon } from "../ui/Icon";
+import { usePhone } from "../ui/usePhone";
+import { BannerLine } from "./BannerLine";
+import { bannerRuns } from "./bannerRuns";
 import { delayText, movedText } from "./moves";
 import { OtherRuns } from "./OtherRuns";
 import { PausedUntil, PauseMenu, PauseReason, useResume } from "./PauseMenu";
@@ -32,10 +35,22 @@ export function WakeBanner({ agent, sessionId }: Props) {
   // The dialog is kept here, outside of the banners: one replaces another when a run starts, ends or is cancelled, and
   // what was typed must not be lost.
   const [opened, setOpened] = useState<Opened | null>(null);
-  const open = (wake: WakeShape | null) => setOpened({ wake, sessionId: wake ? wake.session_id : (sessionId ?? null) });
+  const [isSheetOpen, setSheetOpen] = useState(false);
+  const isPhone = usePhone();
+  const open = (wake: WakeShape | null) => {
+    setSheetOpen(false);
+    setOpened({ wake, sessionId: wake ? wake.session_id : (sessionId ?? null) });
+  };
+  const banner = <Banner agent={agent} sessionId={sessionId} onOpen={open} />;
   return (
     <>
-      <Banner agent={agent} sessionId={sessionId} onOpen={open} />
+      {isPhone ? (
+        <BannerLine agent={agent} sessionId={sessionId} isOpen={isSheetOpen} onOpen={setSheetOpen}>
+          {banner}
+        </BannerLine>
+      ) : (
+        banner
+      )}
       {opened && <ScheduleDialog agent={agent} {...opened} onClose={() => setOpened(null)} />}
     </>
   );
@@ -51,23 +66,9 @@ function Banner({ agent, sessionId, onOpen }: BannerProps) {
   const wakes = useQuery(queries.wakes).data;
   const pause = useQuery(queries.agentPause(agent.id)).data;
   if (!wakes || !pause) return null;
-  const here = wakes
-    .filter((wake) =>
-      sessionId
-        ? wake.session_id === sessionId && wake.kind !== "session"
-        : wake.agent_id === agent.id && wake.kind === "next_run",
-    )
-    .sort((one, other) => one.attempt_at.localeCompare(other.attempt_at));
+  const { here, elsewhere } = bannerRuns(wakes, agent, sessionId);
   const paused = pause.everything ?? pause.pause;
   if (paused) return <PausedBanner agent={agent} pause={paused} />;
-  // Runs that the agent has just scheduled are shown where it said so, also if they start elsewhere.
-  const elsewhere = !sessionId
-    ? []
-    : wakes.filter((wake) =>
-        wake.kind === "next_run"
-          ? wake.agent_id === agent.id
-          : wake.kind === "session" && wake.session_id === sessionId,
-      );
   const others = <OtherRuns agent={agent} wakes={elsewhere} onEdit={onOpen} />;
   const soonest = here[0];
   if (soonest)

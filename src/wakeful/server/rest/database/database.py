@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import AwareDatetime, Field
 
+from wakeful.domain.agents.column_types import ColumnType
 from wakeful.domain.errors import Invalid
 from wakeful.server.rest.database.ask import Administering, Ask, Reading, Writing
 from wakeful.server.rest.database.shapes import Cell, TableName
@@ -51,6 +52,7 @@ class DatabaseShape(Shape):
 class ColumnShape(Shape):
     name: str
     type: str  # as in SQLite
+    declared: ColumnType | None  # null: SQL gave it a type that is none of these
     required: bool
     primary_key: bool
     default: str | None  # as SQL

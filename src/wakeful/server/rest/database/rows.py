@@ -17,6 +17,7 @@ from wakeful.server.rest.database.shapes import (
     Show,
     TableName,
     read_object,
+    read_objects,
     renamed,
 )
 from wakeful.server.rest.shapes import PathId, RequestBody, Shape, Text
@@ -123,7 +124,10 @@ async def list_rows(
     agent_id: PathId,
     table: PathTable,
     show: Show = "active",
-    where: Annotated[Json | None, Query(description='A condition, as a JSON object: {"done": false}.')] = None,
+    where: Annotated[
+        Json | None,
+        Query(description='A condition, as a JSON object: {"done": false}; or a list of them, which must all be met.'),
+    ] = None,
     sort: Annotated[TableName | None, Query(description="A column; without it, the order of insertion.")] = None,
     desc: bool = False,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
@@ -131,7 +135,7 @@ async def list_rows(
 ) -> Rows:
     """List rows of a table: live, deleted, or all."""
     page = {"sort": sort, "descending": desc, "limit": limit, "offset": offset}
-    return await ask(agent_id, "rows", table=table, show=show, where=read_object("where", where), **page)
+    return await ask(agent_id, "rows", table=table, show=show, where=read_objects("where", where), **page)
 
 
 @router.post("/agents/{agent_id}/db/tables/{table}/rows", status_code=201)

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import orjson
 from fastapi import Path
@@ -52,13 +52,27 @@ def read_object(name: str, text: str | None) -> Mapping[str, Any] | None:
     """Parse a JSON object from a query string."""
     if text is None:
         return None
+    return _need_object(name, _parse(name, text), text)
+
+
+def _parse(name: str, text: str) -> Any:
     try:
-        value = orjson.loads(text)
+        return orjson.loads(text)
     except orjson.JSONDecodeError:
         raise NotAnObject(name, text) from None
+
+
+def _need_object(name: str, value: Any, text: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise NotAnObject(name, text)
-    return value  # pyright: ignore[reportUnknownVariableType]
+    return cast("dict[str, Any]", value)
+
+
+def read_objects(name: str, text: str | None) -> list[Mapping[str, Any]]:
+    """Parse a JSON object, or a list of them, from a query string. Empty ones are left out."""
+    values = [] if text is None else _parse(name, text)
+    values = values if isinstance(values, list) else [values]
+    return [_need_object(name, each, text or "") for each in values if each != {}]
 
 
 @contextmanager

@@ -1,11 +1,12 @@
 """Routes for tables of an agent's database, migrations, and statements that write."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter
 from pydantic import Field
 
+from wakeful.domain.agents.column_types import ColumnType
 from wakeful.server.rest.database.ask import Administering, Writing
 from wakeful.server.rest.database.shapes import Cell, PathTable
 from wakeful.server.rest.shapes import PathId, RequestBody, Shape, Sparse, Text
@@ -14,7 +15,6 @@ from wakeful.server.routes import DoorRoute
 router = APIRouter(route_class=DoorRoute, tags=["agents' databases"])
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")]
-ColumnType = Literal["text", "integer", "real", "boolean", "date", "datetime", "json", "blob"]
 Sql = Annotated[Text, Field(max_length=100_000)]
 
 

@@ -4,6 +4,7 @@ import { useEffect } from "react";
 import { Link, useSearchParams } from "wouter";
 import type { AgentShape, ColumnShape, SchemaShape, SystemTableShape, TableShape } from "../../../api/rest.generated";
 import { count } from "../../../components/text/labels";
+import { typeText } from "./data/values";
 import { OpenDatabase } from "./OpenDatabase";
 import "./Schema.css";
 
@@ -79,7 +80,7 @@ function Columns({ table }: { table: SystemTableShape }) {
             {table.columns.map((column) => (
               <tr key={column.name} className={column.system ? "is-system" : undefined}>
                 <td className="mono">{column.name}</td>
-                <td className="mono">{column.type.toLowerCase() || "any"}</td>
+                <td className="mono">{typeText(column)}</td>
                 <td>{column.system ? "set by the server" : rules(column)}</td>
               </tr>
             ))}

@@ -4,6 +4,7 @@ import { useState } from "react";
 import type { Cell } from "../../../../api/database";
 import { CodeBlock } from "../../../../components/text/CodeBlock";
 import { Dialog } from "../../../../components/ui/Dialog";
+import { prettyJson } from "./row/json";
 import "./Value.css";
 
 const SHORT = 80; // characters
@@ -12,25 +13,31 @@ function bytes(base64: string): number {
   return Math.floor((base64.length * 3) / 4) - (base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0);
 }
 
-/** Return a JSON text indented, or null if it is not JSON. */
-export function prettyJson(text: string): string | null {
-  if (!/^\s*[[{]/.test(text)) return null;
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return null;
-  }
-}
-
 export function plain(value: Cell): string {
   if (value === null) return "null";
   return typeof value === "object" ? `binary, ${bytes(value.base64).toLocaleString()} bytes` : String(value);
 }
 
+/** A light dash, which screen readers read as "null". */
+export function Null() {
+  return (
+    <span className="null">
+      <span aria-hidden="true">–</span>
+      <span className="hidden">null</span>
+    </span>
+  );
+}
+
+interface Props {
+  value: Cell;
+  name: string;
+  opens?: boolean; // false where the whole row can be opened
+}
+
 /** A value, shortened if it is long, with a button that shows all of it. */
-export function Value({ value, name }: { value: Cell; name: string }) {
+export function Value({ value, name, opens = true }: Props) {
   const [isOpen, setOpen] = useState(false);
-  if (value === null) return <span className="null">null</span>;
+  if (value === null) return <Null />;
   if (typeof value === "object") return <span className="muted">{plain(value)}</span>;
   if (typeof value === "number") return <span className="number">{value}</span>;
   const isLong = value.length > SHORT || value.includes("\n") || prettyJson(value) !== null;
@@ -39,9 +46,11 @@ export function Value({ value, name }: { value: Cell; name: string }) {
   return (
     <span className="value-long">
       <span>{short.length < value.length ? `${short.trimEnd()}…` : short}</span>
-      <button type="button" className="quiet small" onClick={() => setOpen(true)}>
-        Show all<span className="hidden"> of {name}</span>
-      </button>
+      {opens && (
+        <button type="button" className="quiet small" onClick={() => setOpen(true)}>
+          Show all<span className="hidden"> of {name}</span>
+        </button>
+      )}
       {isOpen && (
         <Dialog title={name} onClose={() => setOpen(false)}>
           <WholeValue value={value} />
@@ -56,5 +65,5 @@ export function WholeValue({ value }: { value: Cell }) {
   if (typeof value !== "string") return <Value value={value} name="" />;
   const json = prettyJson(value);
   if (json !== null) return <CodeBlock code={json} language="json" />;
-  return <p className="value-whole">{value === "" ? <span className="null">empty</span> : value}</p>;
+  return <p className="value-whole">{value === "" ? <span className="muted">empty</span> : value}</p>;
 }

@@ -1,22 +1,28 @@
 import { expect, it } from "vitest";
 import type { ColumnShape } from "../../../../api/rest.generated";
-import { condition, toValue, typed } from "./values";
+import { kindOf, toValue, typed, typeText } from "./values";
 
-const column = (type: string) => ({ name: "n", type }) as ColumnShape;
+const column = (type: string, declared: ColumnShape["declared"] = null) =>
+  ({ name: "n", type, declared }) as ColumnShape;
 
 it.each([
-  ["INTEGER", "42", 42],
-  ["INTEGER", "9007199254740993", "9007199254740993"], // not exact as a number
-  ["TEXT", "42", "42"],
-  ["REAL", "1e3", 1000],
-  ["REAL", " ", " "],
-  ["INTEGER", "Infinity", "Infinity"],
-])("a column of %s takes %s as %s", (type, text, value) => expect(typed(column(type), text)).toBe(value));
+  ["INTEGER", "integer", "42", 42],
+  ["INTEGER", "integer", "9007199254740993", "9007199254740993"], // not exact as a number
+  ["INTEGER", "boolean", "1", 1],
+  ["TEXT", "text", "42", "42"],
+  ["TEXT", "date", "2026", "2026"],
+  ["REAL", "real", "1e3", 1000],
+  ["REAL", "real", " ", " "],
+  ["INTEGER", "integer", "Infinity", "Infinity"],
+  ["DECIMAL(5, 2)", null, "3", 3],
+] as const)("a column of %s (%s) takes %s as %s", (type, declared, text, value) =>
+  expect(typed(column(type, declared), text)).toBe(value),
+);
 
-it("writes a filter as the server reads it", () => {
-  expect(JSON.parse(condition(column("TEXT"), "contains", "a"))).toEqual({ n: { like: "%a%" } });
-  expect(JSON.parse(condition(column("INTEGER"), "less", "3"))).toEqual({ n: { lt: 3 } });
-  expect(JSON.parse(condition(column("TEXT"), "something", ""))).toEqual({ n: { is_null: false } });
+it("shows the declared type, or SQLite's if there is none", () => {
+  expect(typeText(column("INTEGER", "boolean"))).toBe("boolean");
+  expect([typeText(column("VARCHAR(9)")), kindOf(column("VARCHAR(9)"))]).toEqual(["varchar(9)", "text"]);
+  expect(typeText(column(""))).toBe("any");
 });
 
 it("keeps texts that only look like numbers", () => {

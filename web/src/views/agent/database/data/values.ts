@@ -2,42 +2,28 @@
 
 import type { ColumnShape, ViewShape } from "../../../../api/rest.generated";
 
-export function isNumeric(column: Pick<ColumnShape, "type">): boolean {
-  return /INT|REAL|NUM|FLOA|DOUB|DEC/i.test(column.type);
+/** How a column is shown and edited. SQLite's own types that are not among ours have only an affinity. */
+export type Kind = NonNullable<ColumnShape["declared"]>;
+
+export function kindOf({ declared, type }: Pick<ColumnShape, "declared" | "type">): Kind {
+  return declared ?? (/INT|REAL|NUM|FLOA|DOUB|DEC/i.test(type) ? "real" : "text");
+}
+
+/** The type of a column in the words of its declaration. */
+export function typeText({ declared, type }: Pick<ColumnShape, "declared" | "type">): string {
+  return declared ?? (type.toLowerCase() || "any");
+}
+
+export function isNumeric(column: Pick<ColumnShape, "declared" | "type">): boolean {
+  return ["integer", "real"].includes(kindOf(column));
 }
 
 /** Return a number for a numeric column if JavaScript can represent it exactly; else the text. */
-export function typed(column: ColumnShape, text: string): string | number {
+export function typed(column: Pick<ColumnShape, "declared" | "type">, text: string): string | number {
   const number = Number(text);
-  if (!isNumeric(column) || text.trim() === "" || !Number.isFinite(number)) return text;
+  const isStoredAsNumber = isNumeric(column) || kindOf(column) === "boolean";
+  if (!isStoredAsNumber || text.trim() === "" || !Number.isFinite(number)) return text;
   return Number.isInteger(number) && !Number.isSafeInteger(number) ? text : number;
-}
-
-export const OPERATORS = {
-  contains: "contains",
-  is: "is",
-  not: "is not",
-  less: "is less than",
-  more: "is more than",
-  null: "is null",
-  something: "is not null",
-} as const;
-
-export type Operator = keyof typeof OPERATORS;
-
-/** Return a filter condition in the form that the server expects. */
-export function condition(column: ColumnShape, operator: Operator, text: string): string {
-  const value = typed(column, text);
-  const test = {
-    contains: { like: `%${text}%` },
-    is: { eq: value },
-    not: { ne: value },
-    less: { lt: value },
-    more: { gt: value },
-    null: { is_null: true },
-    something: { is_null: false },
-  }[operator];
-  return JSON.stringify({ [column.name]: test });
 }
 
 /** Return the body of a request that saves a view; a required parameter has no default. */

@@ -10,6 +10,8 @@ import { Empty, Loading } from "../../../../components/frame/Page";
 import { ErrorText } from "../../../../components/ui/ErrorText";
 import { Menu, MenuItem } from "../../../../components/ui/Menu";
 import { OpenDatabase } from "../OpenDatabase";
+import { subtitleOf, titleOf, toRows } from "./grid";
+import { useWidth } from "./useWidth";
 import { ViewResult } from "./ViewResult";
 import "./Home.css";
 
@@ -29,20 +31,25 @@ function Pinned({ agent, schema }: { agent: AgentShape; schema: SchemaShape }) {
       </Empty>
     );
   }
-  const numbers = pinned.filter((view) => view.render === "number"); // small, so they are in a grid of their own
-  const others = pinned.filter((view) => view.render !== "number");
+  return <Grid agent={agent} views={pinned} />;
+}
+
+function Grid({ agent, views }: { agent: AgentShape; views: ViewShape[] }) {
+  const { ref, width } = useWidth();
   return (
-    <div className="stack">
-      {[numbers, others].map(
-        (views, place) =>
-          views.length > 0 && (
-            <div key={place} className={views === numbers ? "home-grid is-small" : "home-grid"}>
-              {views.map((view) => (
-                <PinnedView key={view.name} agent={agent} view={view} />
-              ))}
-            </div>
-          ),
-      )}
+    <div ref={ref} className="home">
+      {width > 0 &&
+        toRows(views, width).map((row) => (
+          <div
+            key={row[0]?.item.name}
+            className="home-row"
+            style={{ gridTemplateColumns: row.map(({ units }) => `minmax(0, ${units}fr)`).join(" ") }}
+          >
+            {row.map(({ item }) => (
+              <PinnedView key={item.name} agent={agent} view={item} />
+            ))}
+          </div>
+        ))}
     </div>
   );
 }
@@ -59,18 +66,21 @@ function PinnedView({ agent, view }: { agent: AgentShape; view: ViewShape }) {
     [["database"]],
   );
   const place = `/ui/agents/${agent.id}/views?view=${encodeURIComponent(view.name)}`;
-  const title = `pinned-${view.name}`;
+  const id = `pinned-${view.name}`;
+  const [title, subtitle] = [titleOf(view), subtitleOf(view)];
   return (
-    <section className="card pinned" aria-labelledby={title}>
+    <section className={`card pinned is-${view.render}`} aria-labelledby={id}>
       <header className="pinned-head">
-        <h2 id={title}>
-          <Link href={place}>{view.name}</Link>
+        <h2 id={id}>
+          <Link href={place} title={view.name}>
+            {title}
+          </Link>
         </h2>
-        <Menu label={`More about ${view.name}`} icon="more">
+        <Menu label={`More about ${title}`} icon="more">
           <MenuItem onSelect={() => unpin.mutate(undefined)}>Unpin</MenuItem>
         </Menu>
       </header>
-      {view.description && <p className="muted small">{view.description}</p>}
+      {subtitle && <p className="muted small">{subtitle}</p>}
       {needs.length > 0 ? (
         <p className="muted">
           Needs a value for {needs.join(", ")}. <Link href={place}>Open it</Link> to enter one or to set a default.
@@ -78,9 +88,9 @@ function PinnedView({ agent, view }: { agent: AgentShape; view: ViewShape }) {
       ) : found.isError ? (
         <ErrorText error={found.error} />
       ) : found.data ? (
-        <ViewResult name={view.name} render={view.render} columns={found.data.columns} rows={found.data.rows} />
+        <ViewResult name={title} render={view.render} columns={found.data.columns} rows={found.data.rows} />
       ) : (
-        <Loading what={view.name} />
+        <Loading what={title} />
       )}
       <ErrorText error={unpin.error} />
     </section>

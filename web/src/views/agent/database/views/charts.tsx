@@ -1,7 +1,8 @@
 /** Charts in SVG, drawn at the size they are shown, so that labels have the size of other text. */
 
-import { type ReactNode, useEffect, useRef, useState } from "react";
-import { type Drawable, positions, type Series, short, ticks } from "./series";
+import type { ReactNode } from "react";
+import { type Drawable, fittingLabels, positions, type Series, short, ticks } from "./series";
+import { useWidth } from "./useWidth";
 import "./charts.css";
 
 const HEIGHT = 220;
@@ -12,37 +13,6 @@ const MAX_BARS = 60;
 const MAX_SLICES = 8;
 
 const tone = (number: number) => `tone-${number % COLOURS}`;
-const shorten = (name: string) => (name.length > 12 ? `${name.slice(0, 11)}…` : name);
-
-/** Return the labels that fit under a chart without overlapping, each with its centre. */
-function fittingLabels(
-  names: string[],
-  place: (number: number) => number,
-  width: number,
-): { name: string; at: number }[] {
-  let free = 0;
-  return names.flatMap((whole, number) => {
-    const name = shorten(whole);
-    const half = 3.6 * name.length;
-    const at = Math.min(Math.max(place(number), half), width - half);
-    if (at - half < free) return [];
-    free = at + half + 10;
-    return [{ name, at }];
-  });
-}
-
-function useWidth() {
-  const ref = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(0);
-  useEffect(() => {
-    if (!ref.current) return;
-    const observer = new ResizeObserver(([entry]) => entry && setWidth(Math.floor(entry.contentRect.width)));
-    observer.observe(ref.current);
-    return () => observer.disconnect();
-  }, []);
-  return { ref, width };
-}
-
 /** Describe a chart for screen readers. */
 function describe(kind: string, { names, series }: Drawable): string {
   const parts = names
@@ -239,9 +209,8 @@ export function Pie({ data }: { data: Drawable }) {
           <li key={number}>
             <span className={`swatch ${tone(number)}`} />
             <span className="legend-name">{slice.name}</span>
-            <span className="muted">
-              {short(slice.value)} · {Math.round((100 * slice.value) / sum)} %
-            </span>
+            <span className="muted number">{short(slice.value)}</span>
+            <span className="muted number">{Math.round((100 * slice.value) / sum)} %</span>
           </li>
         ))}
       </ul>

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { drawable, positions, ticks } from "./series";
+import { drawable, fittingLabels, positions, ticks } from "./series";
 
 it("takes names from the first column and values from numeric ones", () => {
   const data = drawable(
@@ -21,4 +21,12 @@ it("marks an axis with round numbers that cover its values", () => {
 it("spaces days by their distance, and other names evenly", () => {
   expect(positions(["2026-11-01", "2026-11-03"])).toEqual([Date.parse("2026-11-01"), Date.parse("2026-11-03")]);
   expect(positions(["bean", "leek"])).toBeNull();
+});
+
+it("labels the last value, and as many before it as fit", () => {
+  const weeks = ["2026-W38", "2026-W39", "2026-W40", "2026-W41", "2026-W42", "2026-W43", "2026-W44", "2026-W46"];
+  const labels = fittingLabels(weeks, (number) => 30 + 40 * number, 330);
+  expect(labels.map((each) => each.name)).toEqual(["2026-W38", "2026-W40", "2026-W42", "2026-W46"]);
+  expect(labels.every(({ name, at }) => at + 4 * name.length <= 330)).toBe(true);
+  expect(fittingLabels(["one"], () => 5, 10)).toHaveLength(1);
 });

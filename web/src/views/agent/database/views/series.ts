@@ -59,3 +59,23 @@ export function positions(names: string[]): number[] | null {
   );
   return found.every(Number.isFinite) && new Set(found).size > 1 ? found : null;
 }
+
+const shorten = (name: string) => (name.length > 12 ? `${name.slice(0, 11)}…` : name);
+
+/** Return the labels that fit under a chart without overlapping, each with its centre. The last one is always there. */
+export function fittingLabels(
+  names: string[],
+  place: (number: number) => number,
+  width: number,
+): { name: string; at: number }[] {
+  let free = width;
+  const fitting = names.toReversed().flatMap((whole, back) => {
+    const name = shorten(whole);
+    const half = 4 * name.length; // pixels
+    const at = Math.max(Math.min(place(names.length - 1 - back), width - half), half);
+    if (back > 0 && at + half > free) return [];
+    free = at - half - 10;
+    return [{ name, at }];
+  });
+  return fitting.reverse();
+}
