@@ -46,13 +46,15 @@ async def places(server):
             "# Title\n\nA [link](https://example.org), `code` and\n\n```js\nlet x = 1\n```\n\n| a | b |\n",
             "|---|---|\n| 1 | 2 |\n\n- [x] done\n- one\n\n> quote\n",
         ),
+        say("Below the fold."),
     )
     async with server.watch(session) as client:
         await client.ask("Show me all sorts of things")
+        await client.ask("And more of them")
     brief = "Read garden.txt with read_file and say what it contains."
     asked = {"call_type": "recurring", "when": "2h", "interval_seconds": 14_400, "additional_context_message": brief}
     await server.call("POST", f"/sessions/{session}/recall", json=asked | {"internal_comment": "Look at the garden"})
-    [run] = await server.runs_of(session)
+    [_, run] = await server.runs_of(session)
     agent = run["agent_id"]
     server.provider.then(say("It is empty."))
     await server.call("PUT", f"/agents/{agent}/next-run", json={"in_seconds": 0, "instructions": brief})
@@ -109,6 +111,10 @@ LOOKS = [
 ]
 
 
+async def height_of(page):
+    return await page.evaluate("document.documentElement.scrollHeight")
+
+
 @pytest.mark.parametrize(("how", "rules"), LOOKS)
 async def test_every_page_fits_and_axe_finds_nothing(places, come, how, rules, request):
     folder = os.environ.get("WAKEFUL_TEST_SHOTS")
@@ -123,6 +129,7 @@ async def test_every_page_fits_and_axe_finds_nothing(places, come, how, rules, r
             wide = await page.evaluate("document.documentElement.scrollWidth")
             assert (name, wide) == (name, how["viewport"]["width"])
             await page.evaluate("document.querySelectorAll('.fold[aria-expanded=false]').forEach(fold => fold.click())")
+            assert (name, await height_of(page)) == (name, how["viewport"]["height"])  # only its parts scroll
             found[name] = await check_with_axe(page, rules)
         assert {name: problems for name, problems in found.items() if problems} == {}
     assert refused == []  # which the browser logs as errors
@@ -143,6 +150,7 @@ async def test_axe_finds_nothing_on_the_login_pages(server, browser, how, rules,
         if folder is not None:
             await page.screenshot(path=Path(folder, f"{name}-{look}.png"), animations="disabled")
         assert await page.evaluate("document.documentElement.scrollWidth") == how["viewport"]["width"]
+        assert await height_of(page) == how["viewport"]["height"]
         await load_axe(page)
         found[name] = await check_with_axe(page, rules)
     assert {name: problems for name, problems in found.items() if problems} == {}

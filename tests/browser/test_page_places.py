@@ -189,7 +189,7 @@ async def test_a_click_that_fails_says_so_above_the_page(server, agent, come):
         await pause.click()
         await page.context.set_offline(True)
         await page.get_by_role("menuitem", name="1 hour").click()
-        notice = page.get_by_role("alert").filter(has_text="The server is not responding.")
+        notice = page.get_by_role("alert").filter(has_text="The server did not respond.")
         await expect(notice).to_be_visible()
         await notice.get_by_role("button", name="Dismiss").click()
         await expect(notice).to_have_count(0)
