@@ -183,6 +183,17 @@ async def test_a_pause_is_shown_wherever_its_runs_are(server, agent, come):
     await server.call("DELETE", f"/sessions/{session}")
 
 
+async def test_a_title_that_changes_elsewhere_changes_on_the_open_page(server, come):
+    session = await server.session("As it was")
+    async with come(f"/ui/sessions/{session}") as page:
+        await expect(page.get_by_role("heading", level=1)).to_have_text("As it was")
+        for title in ("As it is", "As it will be"):  # the first may be loaded as the page opens
+            await server.call("PATCH", f"/sessions/{session}", json={"title": title})
+            await expect(page.locator(".session-title").filter(has_text=title)).to_be_visible()
+            await expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    await server.call("DELETE", f"/sessions/{session}")
+
+
 async def test_a_click_that_fails_says_so_above_the_page(server, agent, come):
     async with come(f"/ui/agents/{agent}") as page:
         pause = page.get_by_label("Nothing scheduled").get_by_role("button", name="Pause")
