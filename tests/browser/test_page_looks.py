@@ -89,6 +89,11 @@ async def test_axe_finds_nothing_on_the_login_pages(server, browser, how, rules,
     await context.close()
 
 
+async def test_a_model_without_a_known_price_does_not_cost_nothing(places, come):
+    async with come(places["configure"]) as page:
+        await expect(page.get_by_role("group", name="Used today")).to_contain_text("Cost unknown price")
+
+
 async def test_on_a_phone_the_sidebar_opens_and_closes(come):
     async with come(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True) as page:
         await page.get_by_role("button", name="Open the sidebar").click()

@@ -223,6 +223,8 @@ async def check_configure(page, server, agent_id):
     used = page.get_by_role("group", name="Used today")
     await expect(used).to_contain_text(f"{today['runs']} run{'' if today['runs'] == 1 else 's'},")
     await expect(used).to_contain_text(f"Tokens{today['tokens']:,}")
+    cost = f"${today['cost']:.4f}" if today["cost"] else "$0.00"
+    await expect(used).to_contain_text(f"Cost{cost}")
     await check_times(page, server.node.clock.now())
     await shoot(page, "week-configure")
 

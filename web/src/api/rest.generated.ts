@@ -1213,6 +1213,7 @@ export interface SpentShape {
   model_calls: number;
   tokens: number;
   cost: number;
+  unpriced_runs: number;
 }
 
 export interface StatementBody {
