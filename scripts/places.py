@@ -170,7 +170,6 @@ async def take_approval(browser: Browser, server: Server, pictures: Pictures, lo
 
 
 async def main(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as own:
         settings = {"data_dir": f"{own}/data", "config_dir": f"{own}/config"}
         async with running_server(settings) as server, async_playwright() as playwright:
@@ -182,11 +181,13 @@ async def main(folder: Path) -> None:
                 await take_paused(browser, server, places, pictures, look)
                 await take_approval(browser, server, pictures, look)
             await browser.close()
-    print(f"{len(list(folder.glob('*.png')))} pictures in {folder}")
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("Usage: scripts/places.py FOLDER")
     subprocess.run([sys.executable, ROOT / "scripts/page.py"], check=True)
-    asyncio.run(main(Path(sys.argv[1])))
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    asyncio.run(main(folder))
+    print(f"{len(list(folder.glob('*.png')))} pictures in {folder}")
