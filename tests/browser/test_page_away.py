@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.visits import PATIENCE, log_in, shoot, watch
+from browser.visits import PATIENCE, log_in, send, shoot, watch
 from crash.server_process import TOKEN, ServerProcess
 from live_server import running_server
 from openai_server import improvise
@@ -126,6 +126,21 @@ async def test_a_tab_of_an_agent_that_cannot_be_loaded_says_so_and_is_tried_agai
         await expect(page.get_by_role("heading", level=1)).to_have_text(agent["name"])
         await page.context.set_offline(False)
         await expect(page.get_by_role("heading", name=f"{agent['name']} has stored nothing yet")).to_be_visible()
+
+
+async def test_a_message_that_could_not_be_sent_stays_and_what_is_said_of_it_stays_true(server, come):
+    async with come(f"/ui/sessions/{await server.session()}") as page:
+        await expect(page.get_by_label("Nothing scheduled")).to_be_visible()
+        await page.context.set_offline(True)
+        await send(page, "Are you there?")
+        problem = page.get_by_role("alert").filter(has_text="did not respond")
+        await expect(problem).to_have_text("The server did not respond. Check that it is running, then try again.")
+        await page.context.set_offline(False)
+        await expect(page.get_by_text("Connection lost.")).to_have_count(0)
+        await expect(page.get_by_role("textbox", name="Message")).to_have_value("Are you there?")
+        await page.get_by_role("button", name="Send").click()
+        await expect(page.locator(".answer")).to_have_text("You said: Are you there?")
+        await expect(problem).to_have_count(0)
 
 
 async def test_a_fault_in_one_place_leaves_the_others_and_goes_when_it_is_left(server, browser):

@@ -5,7 +5,7 @@ import os
 import pytest
 from playwright.async_api import expect
 
-from browser.visits import log_in, send, visit
+from browser.visits import go, log_in, send, visit
 from crash.server_process import HALF, TOKEN, ServerProcess
 from openai_server import OpenAIServer, calls, say
 from openai_server import call as tool_call
@@ -37,5 +37,10 @@ async def test_a_page_that_watches_a_run_cut_off_by_a_crash_sees_it_go_on(built_
                 await expect(page.locator(".asked")).to_have_count(1)
                 await expect(page.locator(".footnote")).to_be_visible()
                 await expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+                [run] = (await server.get(f"/runs?session_id={session}"))["runs"]
+                await go(page, f"/ui/runs/{run['id']}")  # which shows the frames of both attempts
+                result = page.get_by_role("region", name="Result")
+                await expect(result.locator(".answer")).to_have_text("The whole answer.")
+                await expect(result.get_by_label("Tool write_file")).to_have_count(1)
         finally:
             await server.clean_up()

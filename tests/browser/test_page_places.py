@@ -183,13 +183,24 @@ async def test_a_pause_is_shown_wherever_its_runs_are(server, agent, come):
     await server.call("DELETE", f"/sessions/{session}")
 
 
+async def test_a_title_that_changes_elsewhere_changes_on_the_open_page(server, come):
+    session = await server.session("As it was")
+    async with come(f"/ui/sessions/{session}") as page:
+        await expect(page.get_by_role("heading", level=1)).to_have_text("As it was")
+        for title in ("As it is", "As it will be"):  # the first may be loaded as the page opens
+            await server.call("PATCH", f"/sessions/{session}", json={"title": title})
+            await expect(page.locator(".session-title").filter(has_text=title)).to_be_visible()
+            await expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    await server.call("DELETE", f"/sessions/{session}")
+
+
 async def test_a_click_that_fails_says_so_above_the_page(server, agent, come):
     async with come(f"/ui/agents/{agent}") as page:
         pause = page.get_by_label("Nothing scheduled").get_by_role("button", name="Pause")
         await pause.click()
         await page.context.set_offline(True)
         await page.get_by_role("menuitem", name="1 hour").click()
-        notice = page.get_by_role("alert").filter(has_text="The server is not responding.")
+        notice = page.get_by_role("alert").filter(has_text="The server did not respond.")
         await expect(notice).to_be_visible()
         await notice.get_by_role("button", name="Dismiss").click()
         await expect(notice).to_have_count(0)
@@ -287,10 +298,10 @@ async def test_sessions_of_scheduled_runs_have_names_and_do_not_bury_conversatio
         listed = page.get_by_role("list", name="Sessions").get_by_role("link")
         await expect(listed.filter(has_text="A conversation")).to_be_visible()
         await expect(listed.filter(has_text="A look")).to_have_count(0)
-        group = page.get_by_role("button", name="Scheduled runs")
+        group = page.get_by_role("button", name=re.compile(r"^Runs \d"))
         await expect(group).to_contain_text("42")
         await group.click()
-        inside = page.get_by_role("list", name="Scheduled runs").get_by_role("link")
+        inside = page.get_by_role("list", name="Runs", exact=True).get_by_role("link")
         await expect(inside).to_have_count(42)
         await expect(inside.first).to_contain_text(re.compile(r"A look, Wakeful, today \d"))
         title = await inside.first.locator(".session-title").bounding_box()

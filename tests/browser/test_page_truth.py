@@ -223,6 +223,22 @@ async def test_the_chat_shows_what_its_agent_has_just_scheduled(server, agent, c
         await expect(other).not_to_contain_text("next run")
 
 
+async def test_the_seconds_until_a_run_are_counted_down(server, agent, come):
+    """A time below ten minutes has seconds, so a clock that ticks four times a minute would show wrong ones."""
+    await book_next_run(server, agent, "9m")
+    async with come("/ui/inbox") as page:
+        await page.clock.install(time=server.node.clock.now())
+        await go(page, f"/ui/agents/{agent}")
+        shown = page.get_by_label("Scheduled run", exact=True).locator("time").first
+        await expect(shown).to_contain_text(re.compile(r"in [89] min"))
+        for _ in range(3):
+            await page.clock.run_for(4_000)
+            now = datetime.fromisoformat(await page.evaluate("new Date().toISOString()"))
+            at = datetime.fromisoformat(await shown.get_attribute("datetime"))
+            minutes, seconds = re.search(r"in (\d+) min(?: (\d+) s)?", await shown.inner_text()).groups("0")
+            assert abs((at - now).total_seconds() - 60 * int(minutes) - int(seconds)) < 2
+
+
 # ── Pauses ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

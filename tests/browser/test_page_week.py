@@ -1,22 +1,22 @@
 """A scripted week: what each place shows is what REST says, to the minute, in light, in dark and on a phone."""
 
 import re
-from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
+from datetime import timedelta
+from functools import partial
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
+from browser.shown import IN_BERLIN, check_agenda, check_times, clock, moment, status_of
 from browser.visits import add_notice, go, shoot
 from live_server import Patient, running_server
 from wakeful.domain.ids import new_id
-from wakeful.domain.labels import RUN_NOTES, RUN_STATUSES, TOOLSETS
+from wakeful.domain.labels import TOOLSETS
 from wakeful.domain.types import Message, Run, RunUsage
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-BERLIN = ZoneInfo("Europe/Berlin")
 BRIEF = "Read prices.txt with read_file and say what has changed since yesterday."
 HOUR = timedelta(hours=1)
 LOOKS = {
@@ -104,8 +104,9 @@ async def add_harvest(server, database):
 
 @pytest.mark.parametrize("look", LOOKS)
 async def test_what_each_place_shows_is_what_rest_says(server, week, come, look):
-    async with come(**LOOKS[look], timezone_id="Europe/Berlin", locale="en-GB") as page:
-        await check_agenda(page, server)
+    async with come(**LOOKS[look], **IN_BERLIN) as page:
+        await check_agenda(page, partial(server.call, "GET"), server.node.clock.now())
+        await shoot(page, "week-agenda")
         for agent in ("gardener", "clerk"):
             await check_activity(page, server, week[agent])
         await check_runs(page, server, week["gardener"])
@@ -121,28 +122,6 @@ async def test_what_each_place_shows_is_what_rest_says(server, week, come, look)
 # ── Places ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def check_agenda(page, server):
-    now = server.node.clock.now().astimezone(BERLIN)
-    monday = (now - timedelta(days=now.weekday())).replace(hour=0, minute=0, second=0, microsecond=0)
-    span = {"from": monday.isoformat(), "to": (monday + timedelta(days=7)).isoformat()}
-    agenda = await server.call("GET", "/agenda", params=span)
-    names = {agent["id"]: agent["name"] for agent in (await server.call("GET", "/agents"))["agents"]}
-    ran = [
-        (clock(run["started_at"] or run["nominal_at"]), run["about"], names[run["agent_id"]], status_of(run))
-        for run in agenda["ran"]
-        if run["kind"] is not None
-    ]
-    planned = [(clock(each["at"]), each["about"], names[each["agent_id"]], "") for each in agenda["planned"]]
-    await go(page, "/ui/agenda")
-    entries = page.locator(".agenda-entry")
-    await expect(entries).to_have_count(len(ran) + len(planned))
-    shown = [" ".join(text.split()) for text in await entries.all_inner_texts()]
-    for time, about, name, state in (*ran, *planned):
-        assert [text for text in shown if text.startswith(f"{time} {about}") and name in text and state in text], shown
-    await check_times(page, server)
-    await shoot(page, "week-agenda")
-
-
 async def check_activity(page, server, agent_id):
     runs = (await server.call("GET", "/runs", params={"agent_id": agent_id}))["runs"]
     await go(page, f"/ui/agents/{agent_id}/activity")
@@ -154,7 +133,7 @@ async def check_activity(page, server, agent_id):
         assert status_of(run) in text
         assert clock(run["started_at"] or run["queued_at"]) in text
         assert ("2 times" in text) == (run["covers"] == 2)
-    await check_times(page, server)
+    await check_times(page, server.node.clock.now())
     await shoot(page, "week-activity")
 
 
@@ -177,7 +156,7 @@ async def check_runs(page, server, agent_id):
             await expect(facts).to_contain_text(f"{used['input_tokens']:,} in, {used['output_tokens']} out")
             await expect(facts).to_contain_text(f"${used['cost']:.4f}")
             await expect(facts).to_contain_text("3 model calls, 2 tool calls")
-        await check_times(page, server)
+        await check_times(page, server.node.clock.now())
         await shoot(page, "week-run")
 
 
@@ -191,7 +170,7 @@ async def check_agents(page, server):
         time = card.locator("time").first
         await expect(card).to_contain_text("paused until" if pause else "next run")
         assert moment(await time.get_attribute("datetime")) == moment(pause["until"] if pause else first)
-    await check_times(page, server)
+    await check_times(page, server.node.clock.now())
     await shoot(page, "week-agents")
 
 
@@ -202,7 +181,7 @@ async def check_inbox(page, server):
     await expect(page.get_by_role("heading", level=1)).to_have_text(f"Inbox ({unread})")
     await expect(page.locator(".nav-link .count")).to_contain_text(str(unread))
     await expect(page.locator(".inbox-entry strong")).to_have_text([each["title"] for each in entries])
-    await check_times(page, server)
+    await check_times(page, server.node.clock.now())
     await shoot(page, "week-inbox")
 
 
@@ -224,7 +203,7 @@ async def check_sessions(page, server, session_id):
     await expect(banner).to_contain_text("Look at the garden")
     instants = [await time.get_attribute("datetime") for time in await banner.locator("time").all()]
     assert moment(recall["trigger_at"]) in map(moment, instants)
-    await check_times(page, server)
+    await check_times(page, server.node.clock.now())
     if is_phone(page):
         await page.keyboard.press("Escape")
     await shoot(page, "week-chat")
@@ -253,7 +232,9 @@ async def check_configure(page, server, agent_id):
     used = page.get_by_role("group", name="Used today")
     await expect(used).to_contain_text(f"{today['runs']} run{'' if today['runs'] == 1 else 's'},")
     await expect(used).to_contain_text(f"Tokens{today['tokens']:,}")
-    await check_times(page, server)
+    cost = f"${today['cost']:.4f}" if today["cost"] else "$0.00"
+    await expect(used).to_contain_text(f"Cost{cost}")
+    await check_times(page, server.node.clock.now())
     await shoot(page, "week-configure")
 
 
@@ -284,7 +265,7 @@ async def check_database(page, server, agent_id):
     names = [view["name"] for view in schema["views"]]
     await expect(page.get_by_role("list", name="Views").get_by_role("button")).to_contain_text(names)
     await expect(page.locator(".numbers dd")).to_have_text(f"{total:,}")
-    await check_times(page, server)
+    await check_times(page, server.node.clock.now())
     await shoot(page, "week-views")
 
 
@@ -303,37 +284,5 @@ async def check_settings(page, server):
     kept = (await server.call("GET", "/storage"))["retention"]
     await expect(page.locator(".facts").last).to_contain_text(f"kept for {kept['events_hours']} h after the run")
     await expect(page.locator(".facts").last).to_contain_text(f"listed for {kept['skipped_days']} days, then counted")
-    await check_times(page, server)
+    await check_times(page, server.node.clock.now())
     await shoot(page, "week-settings")
-
-
-# ── Times ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-UNITS = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
-
-
-async def check_times(page, server):
-    """Compare every time on the page with its instant: the clock in the viewer's zone, and how far it is away."""
-    read = "all => all.map(each => [each.dateTime, each.textContent])"
-    for instant, text in await page.locator("main time").evaluate_all(read):
-        for shown in re.findall(r"\b\d\d:\d\d\b", text):
-            assert shown == clock(instant), (instant, text)
-        if found := re.search(r"\bin ((?:\d+ (?:s|min|h|d) ?)+)|((?:\d+ (?:s|min|h|d) ?)+)ago", text):
-            parts = re.findall(r"(\d+) (s|min|h|d)", found[0])
-            said = sum(int(number) * UNITS[unit] for number, unit in parts)
-            really = abs((moment(instant) - server.node.clock.now()).total_seconds())
-            # Rounded to its smallest unit, and the page counts the time every 15 seconds.
-            assert abs(said - really) <= UNITS[parts[-1][1]] / 2 + 20, (instant, text)
-
-
-def moment(text):
-    return datetime.fromisoformat(text)
-
-
-def clock(text):
-    return f"{moment(text).astimezone(BERLIN):%H:%M}"
-
-
-def status_of(run):
-    """Return how the page names the end of a run."""
-    return RUN_NOTES.get(run["note"]) or RUN_STATUSES[run["status"]]

@@ -55,7 +55,10 @@ def serve(
                 + recovery_key
             )
         if model == "demo":
-            typer.echo("The model is the built-in demo, which is not an LLM. Add a real one with `wakeful model add`.")
+            typer.echo(
+                "The model is the built-in demo, which is not an LLM. "
+                "Connect a real one on the page, or with `wakeful model add`."
+            )
         typer.echo(f"Log in (once, within 10 minutes): {address}{login}")
 
     with failing():

@@ -65,10 +65,11 @@ async def log_in(
     client = request.client.host if request.client else ""
     name = SECURE_COOKIE if _is_secure(request) else COOKIE
     earlier = request.cookies.get(name)
+    browser = browser_name(request.headers.get("user-agent", "browser"))
     if token is not None:
-        made = await accounts.log_in_with_token(token.strip(), browser=_name(request), instead_of=earlier)
+        made = await accounts.log_in_with_token(token.strip(), browser=browser, instead_of=earlier)
     else:
-        made = await accounts.log_in(code or "", browser=_name(request), instead_of=earlier)
+        made = await accounts.log_in(code or "", browser=browser, instead_of=earlier)
     if made is None:
         tries.check(client)
         tries.count(client)
@@ -98,7 +99,24 @@ def _is_secure(request: Request) -> bool:
     return request.url.scheme == "https" or request.headers.get("origin", "").startswith("https://")
 
 
-def _name(request: Request) -> str:
-    """Return the name of the browser, for the list of tokens."""
-    agent = request.headers.get("user-agent", "browser")
-    return "".join(character for character in agent if character.isprintable())[:100] or "browser"
+# In the User-Agent, which names several browsers for old websites: the first of these is meant.
+_BROWSERS = {"Edg": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "Chrome/": "Chrome", "Safari/": "Safari"}
+_SYSTEMS = {
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Android": "Android",
+    "CrOS": "ChromeOS",
+    "Windows": "Windows",
+    "Mac OS X": "macOS",
+    "Linux": "Linux",
+}
+
+
+def browser_name(user_agent: str) -> str:
+    """Return what to call a browser in the list of tokens, such as "Firefox on Linux"."""
+    browser, system = (
+        next((name for mark, name in table.items() if mark in user_agent), None) for table in (_BROWSERS, _SYSTEMS)
+    )
+    if browser and system:
+        return f"{browser} on {system}"
+    return "".join(character for character in user_agent if character.isprintable())[:100] or "browser"

@@ -58,7 +58,7 @@ code { font-family: ui-monospace, "Liberation Mono", Menlo, monospace; font-size
   border-radius: 4px; background: light-dark(#f3f1ed, #26292f); overflow-wrap: anywhere; }
 [role=alert]:not(:empty) { padding: 12px 16px; border-radius: 7px; background: light-dark(#fbe9e6, #3a2120);
   color: light-dark(#a8261c, #f09a92); }
-.soft { color: light-dark(#5f6268, #a3a7ae); }
+.soft { color: light-dark(#5f6268, #a3a7ae); font-size: 0.86rem; }
 """
 
 

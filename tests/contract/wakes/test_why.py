@@ -79,6 +79,14 @@ async def test_an_edited_and_skipped_one(harness):
     assert (chain[1].detail["changed"], chain[2].detail["reason"]) == (["comment"], "skipped_by_request")
 
 
+async def test_only_what_an_edit_changed_is_said(harness):
+    wake = await harness.book(call_type="recurring", every=HOUR, at=NOON + HOUR, comment="Look again")
+    await harness.change_wake(wake.id, {"timezone": wake.timezone, "comment": "Look again", "max_runs": 3})
+    await harness.change_wake(wake.id, {"comment": "Look again"})
+    told = [step.text for step in await harness.why(wake)]
+    assert told[1:] == ["You changed: number of runs.", "You saved it unchanged."]
+
+
 async def test_one_that_a_crash_cut_off(harness):
     wake = await harness.book(at=NOON)
     harness.executor.by_wake[wake.id] = harness.gate()

@@ -90,7 +90,7 @@ async def test_use_and_limits_can_be_asked_for(server, client):
     told = await server.call("GET", f"/agents/{agent['id']}/usage")
     since = told["today"].pop("since")
     assert told == {
-        "today": {"runs": 2, "model_calls": 2, "tokens": 350, "cost": 0.0},
+        "today": {"runs": 2, "model_calls": 2, "tokens": 350, "cost": 0.0, "unpriced_runs": 2},
         "budgets": {"run_tokens": 500, "run_cost": None, "day_tokens": 1_000, "day_cost": None},
         "tokens_left": 650,
         "cost_left": None,

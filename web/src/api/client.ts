@@ -85,7 +85,7 @@ async function ask(address: string, init: RequestInit): Promise<Response> {
   try {
     response = await fetch(address, withSecret(init));
   } catch {
-    throw unreachable();
+    throw unreachable(init.method);
   }
   if (response.ok) return response;
   const refused = await readError(response);
@@ -93,9 +93,16 @@ async function ask(address: string, init: RequestInit): Promise<Response> {
   throw refused;
 }
 
-export function unreachable(): ApiError {
-  const hint = "Check that it is running; this page will try again.";
-  return new ApiError(0, "unreachable", "The server is not responding.", hint);
+/** Only what is read is tried again by itself. The error of an action stays, so it must be true later too. */
+export function unreachable(method = "GET"): ApiError {
+  return method === "GET"
+    ? new ApiError(
+        0,
+        "unreachable",
+        "The server is not responding.",
+        "Check that it is running; this page will try again.",
+      )
+    : new ApiError(0, "unreachable", "The server did not respond.", "Check that it is running, then try again.");
 }
 
 export async function readError(response: Response): Promise<ApiError> {

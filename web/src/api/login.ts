@@ -6,7 +6,7 @@ import { keepSecret } from "./secret";
 export async function logIn(token: string): Promise<void> {
   const body = new URLSearchParams({ token });
   const answer = await fetch("/login", { method: "POST", body, credentials: "same-origin" }).catch(() => {
-    throw unreachable();
+    throw unreachable("POST");
   });
   if (!answer.ok) {
     const { status, code, message } = await readError(answer);

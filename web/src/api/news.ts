@@ -3,8 +3,8 @@
 import { useEffect } from "react";
 import { checkBuild } from "./build";
 import { database } from "./database";
-import type { DbUpdate, EventsFrame, Notification } from "./frames.generated";
-import { queryClient } from "./queries";
+import type { DbUpdate, EventsFrame, Notification, SessionUpdate } from "./frames.generated";
+import { queryClient, session } from "./queries";
 import { shared } from "./shared";
 import { type LinkState, LiveSocket } from "./socket";
 import { staleQueries } from "./stale";
@@ -43,6 +43,12 @@ function showWriting({ agent_id, in_flight = 0 }: DbUpdate): void {
   queryClient.setQueryData(database(agent_id).queryKey, (before) => before && { ...before, in_flight });
 }
 
+/** Load an open session again if it has another title: the frames of its own socket do not say so. */
+function refreshTitle({ session_id, title }: SessionUpdate): void {
+  const { queryKey } = session(session_id);
+  if (queryClient.getQueryData(queryKey)?.title !== title) void queryClient.invalidateQueries({ queryKey });
+}
+
 /** Listen to the events while the page is open. */
 export function useNews(onNotification: (notification: Notification) => void): void {
   useEffect(() => {
@@ -51,6 +57,7 @@ export function useNews(onNotification: (notification: Notification) => void): v
       onFrame: (frame) => {
         makeStale(staleQueries(frame));
         if (frame.type === "db_update") showWriting(frame);
+        if (frame.type === "session_update") refreshTitle(frame);
         if (frame.type === "notification") onNotification(frame);
       },
     });

@@ -1229,6 +1229,7 @@ export interface SpentShape {
   model_calls: number;
   tokens: number;
   cost: number;
+  unpriced_runs: number;
 }
 
 export interface StatementBody {

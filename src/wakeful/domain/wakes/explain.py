@@ -28,6 +28,7 @@ _CHANGED = {
     "context_views": "views",
     "wall_clock": None,  # says the same as the time
 }
+_AFTER_THE_END = ("loop_ended", "backoff")  # saved together with the end of a run, from which they follow
 _NOTES: dict[str | None, str] = dict(RUN_NOTES.items())
 _POLICIES = {"skip": "it is skipped", "run_once": "it runs once now", "run_catchup": "each one runs now"}
 
@@ -61,7 +62,8 @@ def explain(
         chain.append(decision(wake, wake.updated_at, f"wake_{wake.status}", reason=wake.reason, error=wake.error))
     # Of two bookings of one slot at the same time, the one that reads the clock first may be saved last. It then ends
     # the other at a time before that one was booked.
-    return [_with_text(each, agent_name, zone) for each in [first, *sorted(chain, key=lambda decision: decision.at)]]
+    chain.sort(key=lambda decision: (decision.at, decision.code in _AFTER_THE_END))
+    return [_with_text(each, agent_name, zone) for each in [first, *chain]]
 
 
 def booked(wake: Wake) -> Decision:
@@ -99,11 +101,16 @@ def _history(wake: Wake, run: Run, follow_ups: Sequence[Wake]) -> list[Decision]
     if run.finished_at is not None:
         outcome: dict[str, Any] = {"reason": run.reason, "error": run.error, "covers": run.covers}
         if run.started_at is not None:
-            outcome["seconds"] = round((run.finished_at - run.started_at).total_seconds(), 3)
+            outcome["seconds"] = (_whole_ms(run.finished_at) - _whole_ms(run.started_at)).total_seconds()
         if run.status == "success" and not wake.is_recurring:
             outcome["scheduled"] = len(follow_ups)
         found.append(said(run.finished_at, run.status, **outcome, **({} if run.note is None else {"note": run.note})))
     return found
+
+
+def _whole_ms(at: datetime) -> datetime:
+    """Cut an instant to milliseconds, as the page does: its figures and these sentences must not differ."""
+    return at.replace(microsecond=at.microsecond // 1000 * 1000)
 
 
 # ── Sentences ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -156,7 +163,8 @@ def _request(detail: Mapping[str, Any], zone: str) -> str:
 
 def _edited(detail: Mapping[str, Any], zone: str) -> str:
     names = [_CHANGED.get(name, name.replace("_", " ")) for name in detail.get("changed", ())]
-    text = f"Changed: {', '.join(name for name in names if name)}."
+    named = ", ".join(name for name in names if name)
+    text = f"You changed: {named}." if named else "You saved it unchanged."
     final = detail.get("final")
     return f"{text} Now for {_time_of(final)}.{_request(detail, zone)}" if final else text
 

@@ -55,7 +55,10 @@ async def save_edit(tx: Tx, edit: WakeEdit, now: datetime) -> Wake:
         # The row keeps the request for its current time; the first one is saved where `why` reads it.
         await tx.notices.record([explain.booked(wake)])
     await tx.wakes.edit(edit.after)
-    detail: dict[str, Any] = {"changed": list(edit.changed)}
+    # The page sends the zone of the browser with each new time, whether it is another one or not.
+    detail: dict[str, Any] = {
+        "changed": [name for name in edit.changed if getattr(wake, name) != getattr(edit.after, name)]
+    }
     if edit.has_new_time:
         detail |= edit.after.booking or {}
     await tx.notices.record([decision(wake, now, "edited", **detail)])

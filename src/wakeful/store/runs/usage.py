@@ -1,7 +1,7 @@
 """Usage of models by runs, in the store."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 
 from wakeful.domain.types import RunUsage
@@ -17,6 +17,10 @@ class Spent:
     cost_micros: int
     model_calls: int = 0
     runs: int = 0
+    unpriced_runs: int = 0  # whose model has no known price: their cost is missing above
+
+
+_SPENT = tuple(field.name for field in fields(Spent))
 
 
 class UsageRows:
@@ -41,4 +45,4 @@ class UsageRows:
         until = to_micros(since + timedelta(days=2))
         params = {"agent_id": agent_id, "since": to_micros(since), "until": until, "but_run": but_run}
         [row] = await self._statements.fetch("usage_of_agent", params)
-        return Spent(int(row["tokens"]), int(row["cost_micros"]), int(row["model_calls"]), int(row["runs"]))
+        return Spent(**{name: int(row[name]) for name in _SPENT})

@@ -22,5 +22,5 @@ JOIN run_usage u ON u.run_id = n.run_id;
 -- set back.
 SELECT
     COALESCE(SUM(input_tokens + output_tokens), 0) AS tokens, COALESCE(SUM(cost_micros), 0) AS cost_micros,
-    COALESCE(SUM(model_calls), 0) AS model_calls, COUNT(*) AS runs
+    COALESCE(SUM(model_calls), 0) AS model_calls, COUNT(*) AS runs, COUNT(*) - COUNT(cost_micros) AS unpriced_runs
 FROM run_usage WHERE agent_id = :agent_id AND at >= :since AND at <= :until AND run_id <> :but_run;

@@ -1,6 +1,7 @@
 """The history of a wake, in order and in sentences."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -94,6 +95,22 @@ def test_a_run_that_scheduled_nothing_says_so_and_its_end_is_said_once():
     ]
 
 
+def test_what_follows_from_the_end_of_a_run_comes_after_it():
+    wake = replace(booked(), status="fired")
+    for code, text in (("loop_ended", "So no next run is scheduled."), ("backoff", None)):
+        said = Decision(wake_id=wake.id, nominal_at=NOON, at=NOON + HOUR + 15 * SECOND, code=code, run_id="run")
+        ended, after = sentences(wake, [said], [run_of(wake)])[-2:]
+        assert ended == "Done after 15 s. It scheduled nothing."
+        assert text is None or after == text
+
+
+def test_a_duration_is_counted_in_the_milliseconds_that_the_times_are_shown_in():
+    """The page knows the start and the end of a run in whole milliseconds, and its figures must not differ."""
+    wake = replace(booked(), status="fired")
+    began, ended = (wake.nominal_at + timedelta(microseconds=number) for number in (900, 229_100))
+    assert "Done after 229 ms" in sentences(wake, runs=[run_of(wake, started_at=began, finished_at=ended)])[-1]
+
+
 @pytest.mark.parametrize(
     ("code", "detail", "text"),
     [
@@ -103,7 +120,8 @@ def test_a_run_that_scheduled_nothing_says_so_and_its_end_is_said_once():
         ("deferred", {"until": (NOON + MINUTE).isoformat()}, f"Held until {iso(NOON + MINUTE)}: the session was busy."),
         ("day_not_allowed", {"until": (NOON + DAY).isoformat()}, f"Held until {iso(NOON + DAY)}: not on {NOON:%A}s."),
         ("missed", {"policy": "skip", "late_seconds": 3540, "count": 1}, "It was missed, by 59 min: it is skipped."),
-        ("edited", {"changed": ["comment", "max_runs"]}, "Changed: label, number of runs."),
+        ("edited", {"changed": ["comment", "max_runs"]}, "You changed: label, number of runs."),
+        ("edited", {"changed": []}, "You saved it unchanged."),
         ("cancelled", {"reason": "session_deleted"}, "Cancelled: the session was deleted."),
         ("cancelled", {"reason": None}, "Cancelled."),
         ("moon_phase", {}, "Moon phase."),  # of a newer server

@@ -87,7 +87,7 @@ function ScheduledRuns() {
     <div className="scheduled-sessions">
       <button type="button" className="quiet small fold" aria-expanded={isShown} onClick={toggle}>
         <Icon name="clock" size={14} />
-        <span className="grow">Scheduled runs</span>
+        <span className="grow">Runs</span>
         {foundState && <StateMark state={foundState} />}
         <span className="muted small">
           {found.length}
@@ -95,7 +95,7 @@ function ScheduledRuns() {
         </span>
         <Icon name="chevron" size={14} />
       </button>
-      {isShown && <Sessions filter={UNATTENDED} label="Scheduled runs" />}
+      {isShown && <Sessions filter={UNATTENDED} label="Runs" />}
     </div>
   );
 }

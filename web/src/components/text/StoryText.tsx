@@ -1,6 +1,6 @@
 /** A sentence of a wake's history, with its instants in the viewer's time zone. */
 
-import { inZone, useNow } from "./times";
+import { clockTime, inZone, useNow } from "./times";
 
 const INSTANT = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/;
 
@@ -20,7 +20,7 @@ export function ExactTime({ at, zone }: { at: string; zone: string | undefined }
 }
 
 export function exactly(at: Date, now: number): string {
-  const time = at.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const time = clockTime(at, "medium");
   if (at.toDateString() === new Date(now).toDateString()) return time;
   return `${at.toLocaleDateString(undefined, { weekday: "short", day: "numeric", month: "short" })} ${time}`;
 }

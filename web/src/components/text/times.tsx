@@ -47,10 +47,15 @@ function dayAfter(date: Date, days: number): Date {
   return new Date(date.getFullYear(), date.getMonth(), date.getDate() + days, 12);
 }
 
+/** Format the time of day as the viewer's country writes it: "09:05", "9:05 AM". */
+export function clockTime(at: Date, timeStyle: "short" | "medium" = "short"): string {
+  return at.toLocaleTimeString(undefined, { timeStyle });
+}
+
 /** Format an instant as briefly as is clear: "today 14:05", "Tue 09:00". */
 export function absolute(at: Date, now: number): string {
   const today = new Date(now);
-  const time = at.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+  const time = clockTime(at);
   if (sameDay(at, today)) return `today ${time}`;
   if (sameDay(at, dayAfter(today, 1))) return `tomorrow ${time}`;
   if (sameDay(at, dayAfter(today, -1))) return `yesterday ${time}`;
@@ -123,8 +128,8 @@ interface TimeProps {
 /** An instant; the whole of it, in the agent's zone, on hover. */
 export function Time({ at, zone, form = "absolute" }: TimeProps) {
   const date = new Date(at);
-  const near = Math.abs(date.getTime() - Date.now()) < 120_000;
-  const now = useNow(near && form !== "absolute" ? 1 : 15);
+  const hasSeconds = Math.abs(date.getTime() - Date.now()) < 10.5 * MINUTE * 1000; // soon, if not yet
+  const now = useNow(hasSeconds && form !== "absolute" ? 1 : 15);
   const text =
     form === "relative"
       ? relative(date, now)

@@ -110,7 +110,12 @@ export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
           />
         )}
         {!previewError && !ended && (
-          <SchedulePreview preview={preview.data} agent={agent} isOnce={!canRepeat || repetition.kind === "once"} />
+          <SchedulePreview
+            preview={preview.data}
+            agent={agent}
+            isOnce={!canRepeat || repetition.kind === "once"}
+            now={preview.now}
+          />
         )}
         {current && <WakeHistory wake={current} agent={agent} />}
         {ended ? (

@@ -23,6 +23,8 @@ function load(plan: Plan): Promise<PreviewShape> {
   return call("GET /wakes/{wake_id}/preview", { path: { wake_id }, query });
 }
 
+const REFRESH_MS = 5_000;
+
 /** Preview 250 ms after the last keystroke. */
 export function usePreview(plan: Plan) {
   const settled = useDebounced(JSON.stringify(plan), 250);
@@ -31,18 +33,22 @@ export function usePreview(plan: Plan) {
     queryFn: () => load(JSON.parse(settled) as Plan),
     retry: false,
     placeholderData: (before) => before,
+    refetchInterval: REFRESH_MS, // "in 5 minutes" means another time when it is saved later
   });
-  return { ...found, isCurrent: settled === JSON.stringify(plan) };
+  const now = useNow(1);
+  const hasNewTime = "when" in plan && plan.when !== null;
+  // A requested time counts from when it is saved, a booked one from now.
+  return { ...found, isCurrent: settled === JSON.stringify(plan), now: hasNewTime ? found.dataUpdatedAt : now };
 }
 
 interface Props {
   preview: PreviewShape | undefined;
   agent: AgentShape;
   isOnce: boolean;
+  now: number;
 }
 
-export function SchedulePreview({ preview, agent, isOnce }: Props) {
-  const now = useNow(15);
+export function SchedulePreview({ preview, agent, isOnce, now }: Props) {
   const isHeld = preview?.times.length === 0 && preview.held.length > 0;
   const times = (isHeld ? preview.held : preview?.times)?.slice(0, isOnce ? 1 : 5);
   const moved = bookingText(preview?.booking ?? null, agent);

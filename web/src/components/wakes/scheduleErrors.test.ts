@@ -11,11 +11,11 @@ it.each([
   ],
   [
     refused("when_unreadable", "'soonish' is not a time. Accepted forms: `30m`, `2h`.", "when"),
-    "'soonish' is not a time. Try “30m”, “tomorrow at 9” or “friday 14:30”.",
+    "“soonish” is not a time. Try “30m”, “tomorrow at 9” or “friday 14:30”.",
   ],
   [
     refused("when_past", "'9' is not in the future: it means 2026-11-17T09:00:00+01:00. Accepted forms: x.", "when"),
-    "'9' is not in the future.",
+    "“9” is not in the future.",
   ],
   [
     refused("slot_taken", "This session already has a pending recall ('0199')."),

@@ -33,6 +33,7 @@ export function refusalText(error: unknown): string {
   if (!(error instanceof ApiError)) return explain(error);
   const own = Object.hasOwn(OWN_WORDS, error.code) ? OWN_WORDS[error.code] : undefined;
   const text = explain(error)
+    .replace(/^'([^']*)'/, "“$1”")
     .replace(/: it means .*$/s, ".")
     .replace(/ Accepted forms: .*$/s, " Try “30m”, “tomorrow at 9” or “friday 14:30”.");
   return own ?? withLabels(text, LABELS);

@@ -8,7 +8,7 @@ import * as queries from "../../api/queries";
 import type { AgendaShape, AgentShape } from "../../api/rest.generated";
 import { Empty, Failure, Loading, PageHeader } from "../../components/frame/Page";
 import { kindText, reasonOf, startText, statusOf } from "../../components/text/labels";
-import { absolute, inZone, useNow } from "../../components/text/times";
+import { absolute, clockTime, inZone, useNow } from "../../components/text/times";
 import { Icon } from "../../components/ui/Icon";
 import { delayText } from "../../components/wakes/moves";
 import { PauseRibbons } from "./PauseRibbons";
@@ -171,18 +171,14 @@ function Days({ agenda, agents, agentId, first, count, now }: DaysProps) {
 }
 
 function NowLine({ now }: { now: number }) {
-  return (
-    <div className="now-line">
-      {new Date(now).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" })} now
-    </div>
-  );
+  return <div className="now-line">{clockTime(new Date(now))} now</div>;
 }
 
 function EntryLink({ entry, agent }: { entry: Entry; agent: AgentShape | undefined }) {
   return (
     <Link href={entry.href} className={`agenda-entry is-${entry.tone}`}>
       <time dateTime={entry.at.toISOString()} title={inZone(entry.at, agent?.zone)}>
-        {entry.at.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" })}
+        {clockTime(entry.at)}
       </time>
       <span className="agenda-text">
         <strong>{entry.text}</strong>

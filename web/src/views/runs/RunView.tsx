@@ -7,11 +7,11 @@ import type { SessionFrame } from "../../api/frames.generated";
 import * as queries from "../../api/queries";
 import { Failure, Loading, PageHeader } from "../../components/frame/Page";
 import { startText } from "../../components/text/labels";
-import { addFrame, settleAll } from "../chat/transcript/frames";
+import { settleAll } from "../chat/transcript/frames";
 import { Items } from "../chat/transcript/Items";
-import type { Item } from "../chat/transcript/items";
 import { toTurns } from "../chat/transcript/turns";
 import { RunSummary } from "./RunSummary";
+import { itemsOf } from "./runItems";
 import "./RunView.css";
 
 export default function RunView({ runId }: { runId: string }) {
@@ -22,11 +22,13 @@ export default function RunView({ runId }: { runId: string }) {
   return (
     <div className="page">
       <PageHeader title={about || startText(run.data)} />
-      <div className="page-body run-page">
-        <RunSummary
-          runId={runId}
-          output={<RunOutput runId={runId} sessionId={session_id} isLive={status === "running"} />}
-        />
+      <div className="page-body">
+        <div className="run-page">
+          <RunSummary
+            runId={runId}
+            output={<RunOutput runId={runId} sessionId={session_id} isLive={status === "running"} />}
+          />
+        </div>
       </div>
     </div>
   );
@@ -48,11 +50,7 @@ function RunOutput({ runId, sessionId, isLive }: { runId: string; sessionId: str
       return toTurns(saved?.messages ?? [])
         .filter((turn) => turn.runId === runId)
         .flatMap((turn) => turn.items);
-    const frames = (events.data?.events ?? []) as unknown as SessionFrame[];
-    const said = frames.reduce<Item[]>(
-      (before, frame) => (frame.type === "stream_start" ? before : addFrame(before, frame, null)),
-      [],
-    );
+    const said = itemsOf((events.data?.events ?? []) as unknown as SessionFrame[]);
     return isLive ? said : settleAll(said);
   }, [events.data, saved, hasFrames, isLive, runId]);
   if (events.isPending) return <Loading what="the output" />;

@@ -96,6 +96,7 @@ class SpentShape(Shape):
     model_calls: int
     tokens: int
     cost: Annotated[float, ToDollars] = Field(validation_alias="cost_micros")
+    unpriced_runs: int = Field(description="Runs of models without a known price, whose cost is not in `cost`.")
 
 
 class AgentUsage(Shape):

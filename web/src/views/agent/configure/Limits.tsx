@@ -86,6 +86,13 @@ function Today({ usage, zone }: { usage: AgentUsage; zone: string }) {
         used={today.cost}
         of={budgets.day_cost ?? null}
         show={(value) => `$${value.toFixed(value && value < 1 ? 4 : 2)}`}
+        unknown={
+          today.unpriced_runs === 0
+            ? null
+            : today.unpriced_runs === today.runs
+              ? "unknown price"
+              : `and ${count(today.unpriced_runs, "run")} with an unknown price`
+        }
       />
     </div>
   );
@@ -96,9 +103,10 @@ interface MeterProps {
   used: number;
   of: number | null; // null: no limit
   show: (value: number) => string;
+  unknown?: string | null; // what is missing in `used`
 }
 
-function UsageMeter({ what, used, of, show }: MeterProps) {
+function UsageMeter({ what, used, of, show, unknown = null }: MeterProps) {
   const isSpent = of !== null && used >= of;
   return (
     <div className="used">
@@ -113,7 +121,7 @@ function UsageMeter({ what, used, of, show }: MeterProps) {
         />
       )}
       <span className={isSpent ? "bad-text" : "muted"}>
-        {show(used)}
+        {(unknown === null || used > 0) && show(used)} {unknown}
         {of !== null && ` of ${show(of)}`}
         {isSpent && ", used up until midnight"}
       </span>

@@ -38,7 +38,7 @@ export function Model({ agent, save }: PartProps) {
         {about && [...about.models, "demo"].map((name) => <option key={name} value={name} />)}
       </datalist>
       <Field
-        label="Models its schedules may use"
+        label="Models its scheduled runs may use"
         value={agent.allowed_models.join(", ")}
         placeholder="only its own"
         hint="In addition to its own, separated by commas. Only an owner of this server can change them."

@@ -69,7 +69,8 @@ export function Composer({ draftKey, getSessionId, isBusy, isWoken, endedCount, 
       {isDragging && <div className="drop-here">Drop pictures and files here</div>}
       {problem && (
         <p className="composer-problem" role="alert">
-          <Icon name="alert" size={15} /> {problem}
+          <Icon name="alert" size={15} />
+          <span>{problem}</span>
         </p>
       )}
       {sending.isQueued && <QueuedNotice isWoken={isWoken} onUnqueue={sending.unqueue} />}
