@@ -202,6 +202,9 @@ async def test_on_a_phone_the_banner_is_one_line_that_opens_a_sheet(places, come
         await sheet.get_by_role("button", name="Edit", exact=True).tap()
         await expect(sheet).to_have_count(0)
         await expect(page.locator(".next-times li")).to_have_count(5)
+        await page.keyboard.press("Escape")
+        await go(page, places["scheduled-session"])  # nothing is scheduled here, but its agent has a next run
+        await expect(page.locator(".banner-line")).to_contain_text("Wakeful's next run in 2 h")
 
 
 # Words in the cells of tables that are broken into two lines.

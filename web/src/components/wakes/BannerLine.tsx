@@ -9,6 +9,7 @@ import { Time } from "../text/times";
 import { Dialog } from "../ui/Dialog";
 import { Icon, type IconName } from "../ui/Icon";
 import { bannerRuns } from "./bannerRuns";
+import { otherRunText } from "./OtherRuns";
 import { PausedUntil } from "./PauseMenu";
 import "./BannerLine.css";
 
@@ -64,13 +65,25 @@ function useLine(agent: AgentShape, sessionId: string | undefined): Line | null 
       more: paused.held > 0 ? `${count(paused.held, "run")} on hold` : "",
     };
   const { here, elsewhere } = bannerRuns(wakes, agent, sessionId);
-  const [soonest] = here.length > 0 ? here : elsewhere;
+  const [soonest] = here;
   if (soonest)
     return {
       icon: "clock",
       tone: "is-scheduled",
       text: <Time at={soonest.attempt_at} zone={agent.zone} form="relative" />,
       more: soonest.comment || soonest.instructions || kindText(soonest.kind),
+    };
+  const [other] = elsewhere.toSorted((one, another) => one.attempt_at.localeCompare(another.attempt_at));
+  if (other)
+    return {
+      icon: "clock",
+      tone: "is-idle", // it does not run in this session
+      text: (
+        <>
+          {otherRunText(other, agent)} <Time at={other.attempt_at} zone={agent.zone} form="relative" />
+        </>
+      ),
+      more: "",
     };
   if (!agent.self_scheduling) return null;
   return { icon: "clock", tone: "is-idle", text: "", more: "Nothing scheduled" };

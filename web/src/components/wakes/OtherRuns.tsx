@@ -33,6 +33,11 @@ export function OtherRuns({ agent, wakes, onEdit }: Props) {
   );
 }
 
+/** What will run, followed by the time: "Gardener's next run", "A new session starts". */
+export function otherRunText(wake: WakeShape, agent: AgentShape): string {
+  return wake.kind === "next_run" ? `${agent.name}'s next run` : "A new session starts";
+}
+
 function OtherRun({ agent, wake, onEdit }: Omit<Props, "wakes"> & { wake: WakeShape }) {
   const actions = useWakeActions(wake);
   const moved = movedText(wake, agent);
@@ -41,7 +46,7 @@ function OtherRun({ agent, wake, onEdit }: Omit<Props, "wakes"> & { wake: WakeSh
   return (
     <li>
       <span className="grow">
-        {isNextRun ? `${agent.name}'s next run` : "A new session starts"}{" "}
+        {otherRunText(wake, agent)}{" "}
         <strong>
           <Time at={wake.attempt_at} zone={agent.zone} form="relative" />
         </strong>{" "}

@@ -70,9 +70,11 @@ def _need_object(name: str, value: Any, text: str) -> Mapping[str, Any]:
 
 def read_objects(name: str, text: str | None) -> list[Mapping[str, Any]]:
     """Parse a JSON object, or a list of them, from a query string. Empty ones are left out."""
-    values = [] if text is None else _parse(name, text)
-    values = values if isinstance(values, list) else [values]
-    return [_need_object(name, each, text or "") for each in values if each != {}]
+    if text is None:
+        return []
+    value = _parse(name, text)
+    values = cast("list[Any]", value) if isinstance(value, list) else [value]
+    return [_need_object(name, each, text) for each in values if each != {}]
 
 
 @contextmanager
