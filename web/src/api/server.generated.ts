@@ -311,6 +311,9 @@ export const MAX_LENGTH = {
     "internal_comment": 100000,
     "additional_context_message": 100000
   },
+  "Retry": {
+    "content": 1000000
+  },
   "SessionChange": {
     "title": 200
   },

@@ -11,6 +11,7 @@ from wakeful.domain.agents.agents import shown_toolsets
 from wakeful.domain.agents.skills import Skill
 from wakeful.domain.bounds import bounds
 from wakeful.domain.doors import next_run, session_config
+from wakeful.domain.runs import versions
 from wakeful.domain.types import Agent, ClaimedRun, Message, Run, RunUsage, Session, User, Wake
 from wakeful.service.agents.database_prompt import ShownView
 from wakeful.service.sessions.sessions import all_messages
@@ -73,7 +74,7 @@ class Briefings:
         now, session_id = self._clock.now(), run.session_id
 
         async def work(tx: Tx) -> Briefing:
-            messages = await all_messages(tx, session_id)
+            messages = versions.current(await all_messages(tx, session_id))
             agent = await tx.agents.get(profiles.acting_agent(run, messages), run.user_id)
             user = await tx.agents.user(run.user_id)
             assert user is not None  # a user's row is never deleted
