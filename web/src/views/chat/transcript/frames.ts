@@ -34,6 +34,7 @@ function addTo(before: Item[], frame: SessionFrame, now: number | null): Item[] 
       return withTool(withoutPlanning(items), {
         ...newTool(frame.call_id, frame.tool, frame.args),
         isRunning: true,
+        sentence: frame.sentence ?? "",
         approval: "asked",
       });
     case "approval_answered":

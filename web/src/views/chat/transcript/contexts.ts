@@ -1,0 +1,9 @@
+/** What the items of an answer need to know about their run. */
+
+import { createContext } from "react";
+
+/** The id of the run, for answering approvals. */
+export const RunOfItems = createContext<string | null>(null);
+
+/** The id of the agent, for the changes of its database. */
+export const AgentOfItems = createContext<string | null>(null);
