@@ -29,6 +29,7 @@ _TEXTS: Mapping[str, str] = {
     "manage_recall": "{action} the scheduled run of this session",
     "scheduler": "use its scheduler: {op}",
     "schedule_next_run": "schedule its next run: {instructions}",
+    "finish_step": "tick off a step of its plan",
     "cancel_next_run": "cancel its next run",
     "db_schema": "look at the tables of its database",
     "db_create_table": "create the table {name}",

@@ -5,13 +5,21 @@ import { Markdown } from "../../../components/text/Markdown";
 import { duration, useNow } from "../../../components/text/times";
 import { Icon } from "../../../components/ui/Icon";
 import type { Item, Plan, Planning, Text, Thinking, Wait } from "./items";
+import { finishedSteps, isTick, PlanCard } from "./tools/PlanCard";
 import { kindOf } from "./tools/parse";
 import { SubagentCard } from "./tools/SubagentCard";
 import { ToolCard } from "./tools/ToolCard";
 import "./Items.css";
 
 export function Items({ items }: { items: Item[] }) {
-  return items.map((item, index) => <OneItem key={index} item={item} number={numberOf(items, index)} />);
+  const done = finishedSteps(items);
+  return items.map((item, index) =>
+    item.kind === "plan" ? (
+      <PlanCard key={index} text={item.text} done={done} />
+    ) : (
+      !isTick(item) && <OneItem key={index} item={item} number={numberOf(items, index)} />
+    ),
+  );
 }
 
 /** Return how many calls of the same tool there are up to this item: it tells equal cards apart. */
@@ -21,14 +29,12 @@ function numberOf(items: Item[], index: number): number {
   return items.slice(0, index + 1).filter((each) => each.kind === "tool" && each.tool === item.tool).length;
 }
 
-const OneItem = memo(function OneItem({ item, number }: { item: Item; number: number }) {
+const OneItem = memo(function OneItem({ item, number }: { item: Exclude<Item, Plan>; number: number }) {
   switch (item.kind) {
     case "thinking":
       return <ThinkingBlock item={item} />;
     case "text":
       return <TextBlock item={item} />;
-    case "plan":
-      return <PlanCard item={item} />;
     case "planning":
       return <PlanningLine item={item} />;
     case "wait":
@@ -69,20 +75,6 @@ function TextBlock({ item }: { item: Text }) {
     <div className={item.isRunning ? "answer is-running" : "answer"} data-message={item.messageId}>
       <Markdown text={item.text} isGrowing={item.isRunning} />
     </div>
-  );
-}
-
-function PlanCard({ item }: { item: Plan }) {
-  const [isOpen, setOpen] = useState(true);
-  return (
-    <section className="card plan" aria-label="Plan">
-      <button type="button" className="fold" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-        <Icon name="plan" size={15} />
-        Plan
-        <Icon name="chevron" size={14} />
-      </button>
-      {isOpen && <Markdown text={item.text} />}
-    </section>
   );
 }
 
