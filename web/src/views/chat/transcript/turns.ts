@@ -134,15 +134,17 @@ type OpenCalls = Map<string, { tool: Tool; at: number }>;
 
 function addSaved(turn: Turn, message: MessageShape, openCalls: OpenCalls): void {
   if (message.subagent) {
-    const host = turn.items.find((item) => item.kind === "tool" && item.callId === message.subagent?.id);
-    if (host?.kind === "tool") addStep(host.inner, { ...message, role: message.subagent.role }, openCalls);
+    const { id, role } = message.subagent;
+    const host = turn.items.findLast((item) => item.kind === "tool" && item.callId === id);
+    if (host?.kind === "tool") addStep(host.inner, { ...message, role }, openCalls, `${id}.`);
     return;
   }
   turn.isCutOff ||= message.is_cut_off ?? false;
   addStep(turn.items, message, openCalls);
 }
 
-function addStep(items: Item[], message: MessageShape, openCalls: OpenCalls): void {
+/** Add a saved step. `within` marks the calls of a subagent, which may have the same ids as others. */
+function addStep(items: Item[], message: MessageShape, openCalls: OpenCalls, within = ""): void {
   const at = Date.parse(message.created_at);
   if (message.role === "plan") {
     items.push({ kind: "plan", text: message.content });
@@ -164,7 +166,7 @@ function addStep(items: Item[], message: MessageShape, openCalls: OpenCalls): vo
       success?: boolean;
       metadata?: Record<string, unknown>;
     };
-    const open = openCalls.get(saved.call_id ?? "");
+    const open = openCalls.get(within + (saved.call_id ?? ""));
     const tool = open?.tool ?? newTool(saved.call_id ?? message.id, saved.tool ?? "tool", saved.args ?? {});
     if (!open) items.push(tool);
     tool.result = message.content;
@@ -187,7 +189,7 @@ function addStep(items: Item[], message: MessageShape, openCalls: OpenCalls): vo
     const { call_id, tool, args } = call as { call_id: string; tool: string; args: Record<string, unknown> };
     const item = newTool(call_id, tool, args ?? {});
     items.push(item);
-    openCalls.set(call_id, { tool: item, at });
+    openCalls.set(within + call_id, { tool: item, at });
   }
 }
 
