@@ -82,7 +82,7 @@ async def test_results_are_drawn_by_their_kind(server, agent, come):
             await expect(page.locator(".booking-result")).to_contain_text("Scheduled its next run: ")
             await expect(page.locator(".booking-result time")).to_be_visible()
             failed = page.get_by_label("Tool db_query: SELECT nothing")
-            await expect(failed.locator(".tool-error")).to_contain_text("no such column")
+            await expect(failed.locator(".tool-error")).to_contain_text("syntax error")
             await expect(failed.locator(".tool-error")).not_to_contain_text("{")
             await load_axe(page)
             assert await page.evaluate(CHECK, {}) == []
@@ -108,6 +108,9 @@ async def test_a_message_is_edited_and_answered_again_and_earlier_versions_stay_
         await expect(version.locator(".asked")).to_have_text("You: Sing of Rome")
         await expect(version.locator(".answer")).to_have_text("About Rome.")
         await expect(version.get_by_role("button", name="Edit")).to_have_count(0)
+        links = page.locator(".footnote a")
+        await expect(links).to_have_count(2)
+        assert await links.first.get_attribute("href") != await links.last.get_attribute("href")
 
         server.provider.then(say("Once more about Troy."))
         await expect(page.locator(".footnote").last).to_be_visible()

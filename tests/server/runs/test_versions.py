@@ -35,7 +35,8 @@ async def retry(server, session, message, *answers, **body):
     async with server.watch(session) as client:
         path = f"/sessions/{session}/messages/{message['id']}/retry"
         run = (await server.call("POST", path, json=body))["run_id"]
-        await client.until("stream_end")
+        ended = (await client.until("stream_end"))[-1]
+    assert (await messages(server, session))[ended["message_index"]]["content"] == ended["content"]
     return run
 
 

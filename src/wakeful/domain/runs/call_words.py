@@ -13,7 +13,7 @@ Args = Mapping[str, Any]
 
 # {name}: an argument, quoted. [name]: how much an argument holds. A call without one of them is described in general.
 _APPEND = "append [content] to {path}"
-_TEXTS: Mapping[str, str] = {
+TEXTS: Mapping[str, str] = {
     "write_file": "write {path} ([content])",
     "read_file": "read the file {path}",
     "list_files": "list its files",
@@ -53,7 +53,7 @@ _TEXTS: Mapping[str, str] = {
 
 def describe_call(agent: str, tool: str, args: Args) -> str:
     """Return a sentence that says what an agent wants to do."""
-    template = _APPEND if tool == "write_file" and args.get("append") is True else _TEXTS.get(tool)
+    template = _APPEND if tool == "write_file" and args.get("append") is True else TEXTS.get(tool)
     return f"{show_visibly(agent)} wants to {_fill(template, args) or _in_general(tool, args)}"
 
 

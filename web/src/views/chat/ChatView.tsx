@@ -64,6 +64,7 @@ function Chat({ session }: { session: SessionDetail }) {
             canRetry={turn === chat.turns.at(-1) && !chat.isBusy && !chat.isDeleted}
             live={chat.streaming.findLast((each) => each.runId === turn.runId) ?? null}
             run={chat.runs?.find((run) => run.id === turn.runId)}
+            earlierRuns={turn.versions.length > 0 ? chat.runs : undefined}
             zone={agent?.zone}
             isLast={turn === chat.turns.at(-1)}
           />

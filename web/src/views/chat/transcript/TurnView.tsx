@@ -27,6 +27,7 @@ interface Props {
   canRetry: boolean; // it is the last turn, and no run is in progress
   live: LiveRun | null; // of this turn
   run: RunShape | undefined;
+  earlierRuns: RunShape[] | undefined; // the session's runs, if this turn has earlier versions
   zone: string | undefined;
   isLast: boolean;
 }
@@ -47,6 +48,7 @@ export const TurnView = memo(function TurnView(props: Props) {
               {...props}
               key={each.key}
               turn={each}
+              run={props.earlierRuns?.find((one) => one.id === each.runId)}
               actions={null}
               canRetry={false}
               live={null}

@@ -39,7 +39,7 @@ export function MessageActions({ of, text, actions, onEdit, onRetry }: Props) {
         </button>
       )}
       {onEdit && (
-        <button type="button" className="quiet small" onClick={onEdit}>
+        <button type="button" className="quiet small" aria-label="Edit your message" onClick={onEdit}>
           <Icon name="edit" size={14} />
           Edit
         </button>
