@@ -8,7 +8,7 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from browser.visits import CHECK, load_axe, send
-from live_server import Patient, running_server
+from live_server import Patient, Tap, running_server
 from openai_server import call, calls, say
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -52,6 +52,8 @@ async def test_results_are_drawn_by_their_kind(server, agent, come):
         use("notify", title="Ripe", body="The pumpkin is ripe."),
         use("schedule_next_run", in_seconds=86_400, instructions="Read notes.txt with read_file and water the plants."),
         use("db_query", sql="SELECT nothing"),
+        use("write_file", path="notes.md", content="one\ntwo\n"),
+        use("write_file", path="notes.md", content="one\nthree\n"),
         say("Done."),
     )
     async with come(f"/ui/sessions/{await server.session('Plants', agent_id=agent)}") as page:
@@ -84,9 +86,36 @@ async def test_results_are_drawn_by_their_kind(server, agent, come):
             failed = page.get_by_label("Tool db_query: SELECT nothing")
             await expect(failed.locator(".tool-error")).to_contain_text("syntax error")
             await expect(failed.locator(".tool-error")).not_to_contain_text("{")
+            changed = page.get_by_label("Tool write_file: notes.md, call 2")
+            await expect(changed).to_contain_text("+1 −1")
+            await changed.get_by_role("button", name="write_file").click()
+            await expect(changed.locator(".code pre").first).to_have_text("@@ -1,2 +1,2 @@\n one\n-two\n+three")
             await load_axe(page)
             assert await page.evaluate(CHECK, {}) == []
             await page.reload()
+
+
+CODE = "```python\n# why\n@cache\ndef water(kilos: float = 3.5) -> str:\n    return f'{kilos}' + \"<b>\"\n"
+
+
+async def test_code_has_colours_with_enough_contrast_once_its_block_is_complete(server, agent, come):
+    tap = Tap()
+    server.provider.then(tap)
+    async with come(f"/ui/sessions/{await server.session('Code', agent_id=agent)}") as page:
+        await send(page, "Code")
+        tap.say(CODE)
+        code = page.locator(".code code")
+        await expect(code).to_contain_text("def water")
+        tap.say("```\n\nThere.")
+        tap.end()
+        await expect(code.locator(".token-keyword")).to_have_text(["def", "return"])
+        await expect(code.locator(".token-comment")).to_have_text("# why")
+        await expect(code.locator("b")).to_have_count(0)
+        assert await code.inner_text() == CODE.partition("\n")[2].rstrip("\n")
+        await load_axe(page)
+        for scheme in ("light", "dark"):
+            await page.emulate_media(color_scheme=scheme)
+            assert await page.evaluate(CHECK, {}) == []
 
 
 async def test_a_message_is_edited_and_answered_again_and_earlier_versions_stay_readable(server, agent, come):

@@ -67,8 +67,9 @@ function drawFile(item: Tool): Drawing | null {
   const size = item.metadata.size;
   const text = item.tool === "write_file" ? textOf(item.args.content) : item.result;
   if (path === null || text === null || typeof size !== "number") return null;
+  const diff = textOf(item.metadata.diff);
   return {
-    gist: countWords(size, "byte"),
+    gist: diff === null ? countWords(size, "byte") : diffWords(diff),
     body: (
       <figure className="file-result">
         <figcaption>
@@ -79,10 +80,20 @@ function drawFile(item: Tool): Drawing | null {
             {countWords(size, "byte")}
           </span>
         </figcaption>
-        <CodeBlock code={text} language={extensionOf(path)} />
+        {diff === null ? (
+          <CodeBlock code={text} language={extensionOf(path)} />
+        ) : (
+          <CodeBlock code={diff} language="diff" />
+        )}
       </figure>
     ),
   };
+}
+
+/** Return how many lines a diff adds and removes. */
+function diffWords(diff: string): string {
+  const count = (mark: string) => diff.split("\n").filter((line) => line.startsWith(mark)).length;
+  return `+${count("+")} −${count("-")}`;
 }
 
 function extensionOf(path: string): string | undefined {
