@@ -75,7 +75,7 @@ RUN_NOTES: Mapping[RunNote, str] = {
     "unkept_promise": "promised later work and scheduled nothing",
 }
 
-# How the page draws the results of tools; those of others are shown as text.
+# Kinds of tool results that the page draws; other results are shown as text.
 ResultKind = Literal["rows", "changes", "file", "note", "booking", "command", "subagent"]
 RESULT_KINDS: Mapping[str, ResultKind] = {
     "db_query": "rows",

@@ -14,7 +14,7 @@ export function useColours(code: string, language: string | undefined): ReactNod
         const { highlight } = await import("./highlight");
         if (!isGone) setColoured({ code, nodes: highlight(code, language) });
       } catch {
-        // The server is away: the code stays without colours.
+        // The server is unavailable: the code stays without colours.
       }
     }, SETTLED_MS);
     return () => {

@@ -1,4 +1,4 @@
-/** What the items of an answer need to know about their run. */
+/** The run and the agent of the items of an answer. */
 
 import { createContext } from "react";
 

@@ -34,7 +34,7 @@ export function EditMessage({ message, turn, onSend, onClose }: Props) {
         onKeyDown={(event) => event.key === "Escape" && onClose()}
       />
       <p id={hint} className="muted small">
-        The answer is written anew. The earlier version stays readable, and the model no longer reads it.
+        The message is answered again. The earlier version stays readable, and the model no longer reads it.
         {hasTools(turn) && " What its tools did stays done."}
       </p>
       <div className="row">

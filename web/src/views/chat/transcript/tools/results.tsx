@@ -11,7 +11,7 @@ import { CallChanges } from "./CallChanges";
 import { changesOf, countWords, kindOf, type ResultKind, rowsOf, textOf } from "./parse";
 import "./results.css";
 
-/** How a result is shown. */
+/** A result as it is shown. */
 export interface Drawing {
   gist?: string; // in the card's first line
   brief?: ReactNode; // shown at once
