@@ -43,6 +43,7 @@ def _constants(described: Schema) -> str:
         "RUN_STATUSES": labels.RUN_STATUSES,
         "RUN_NOTES": labels.RUN_NOTES,
         "SERVER_NOTES": labels.SERVER_NOTES,
+        "RESULT_KINDS": labels.RESULT_KINDS,
         "REASONS": labels.REASONS,
         "IMAGE_TYPES": attachments.IMAGE_TYPES,
         "MAX_IMAGES": attachments.MAX_IMAGES,

@@ -91,13 +91,17 @@ async def test_tools_show_arguments_result_and_duration_and_failed_ones_say_so(s
         await expect(written).to_contain_text("a.txt")
         await expect(written).to_contain_text("ms")
         await written.get_by_role("button", name="write_file").click()
-        await expect(written).to_contain_text('"content": "hello"')
-        await expect(written).to_contain_text("it has 5 bytes")
+        await expect(written.locator(".file-result")).to_contain_text("a.txt5 bytes")
+        await expect(written.locator(".code pre")).to_have_text("hello")
+        await expect(written.get_by_text('"content": "hello"')).to_be_hidden()
+        await written.get_by_text("Raw JSON").click()
+        await expect(written.get_by_text('"content": "hello"')).to_be_visible()
+        await expect(written.get_by_text("it has 5 bytes")).to_be_visible()
         failed = page.get_by_label("Tool read_file")
-        await expect(failed).to_contain_text("failed")
+        await expect(failed).to_contain_text("Failed")
         await expect(failed.locator(".tool-error")).to_contain_text("gone.txt")
         await page.reload()
-        await expect(page.get_by_label("Tool read_file")).to_contain_text("failed")
+        await expect(page.get_by_label("Tool read_file")).to_contain_text("Failed")
         await expect(page.locator(".answer")).to_have_text("That was it.")
 
 
@@ -436,7 +440,10 @@ async def test_plans_subagents_and_approvals_are_cards(server, come):
         calls(*call("spawn_agent", json.dumps({"agent": "Digger", "task": "dig"}), id="c/9")),
         stream(*thinking("Digging"), *call("list_files", "{}", id="c/10"), finish="tool_calls"),
         say("Found gold."),
-        calls(*call("write_file", '{"path": "gold.txt", "content": "gold"}', id="c/11")),
+        calls(
+            *call("write_file", '{"path": "gold.txt", "content": "gold"}', id="c/11"),
+            *call("finish_step", '{"step": 1}', id="c/12", index=1),
+        ),
         ending,
     )
     session = await server.session("Gold", agent_id=boss["id"])
@@ -451,18 +458,27 @@ async def test_plans_subagents_and_approvals_are_cards(server, come):
         await expect(planning).to_have_count(0)
         await page.reload()  # the question is still there after a reload
         await word.get_by_label("Reason").fill("Only this once")
-        await word.get_by_role("button", name="Approve").click()
+        await expect(word.locator(".approval-sentence")).to_have_text("Boss wants to write “gold.txt” (4 bytes)")
+        asking = page.get_by_label("Tool write_file")
+        await expect(asking.locator(".badge")).to_have_text("Needs approval")  # one word for its state
+        await expect(asking).not_to_contain_text("working")
+        await word.get_by_role("button", name="Approve", exact=True).click()
         await expect(word).to_have_count(0)
         ending.say("All done.")
         ending.end()
         await expect(page.locator(".answer").last).to_have_text("All done.")
         await expect(page.locator(".footnote")).to_be_visible()
         for _ in range(2):  # as it was streamed, and as it was saved
-            await expect(page.get_by_label("Plan").locator("li")).to_have_text(["Look", "Tell"])
-            card = page.get_by_label("Tool spawn_agent")
-            await expect(card).to_contain_text("Found gold.")
+            await expect(page.get_by_label("Plan").locator("li")).to_have_text(["Lookdone", "Tell"])
+            await expect(page.get_by_label("Plan")).to_contain_text("1 of 2 done")
+            card = page.get_by_label("Subagent Digger: dig")
+            await expect(card.get_by_role("button", name="Digger")).to_have_attribute("aria-expanded", "false")
+            await card.get_by_role("button", name="Digger").click()
+            await expect(card.get_by_text("Found gold.")).to_have_count(2)  # once as the answer, once in the raw JSON
+            await expect(card.get_by_text("Found gold.").locator("visible=true")).to_have_count(1)
             await expect(card.get_by_label("Tool list_files")).to_be_visible()
             await expect(card.get_by_role("button", name="Thought")).to_be_visible()
+            await expect(card.get_by_text('"task": "dig"')).to_be_hidden()
             await expect(page.locator(".reply > .tool")).to_have_count(2)  # nothing of the helper on the top level
             await expect(page.get_by_label("Tool write_file")).to_contain_text("gold.txt")
             await page.reload()

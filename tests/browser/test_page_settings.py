@@ -288,7 +288,9 @@ async def test_a_call_that_nobody_was_there_for_is_approved_in_the_inbox(server,
     async with come("/ui/inbox") as page:
         await server.book(session, WRITE)
         entry = page.get_by_role("listitem").filter(has_text="needs your approval")
-        await expect(entry).to_contain_text('write_file {"path":"approved.txt","content":"x"}')
+        await expect(entry).to_contain_text("wants to write “approved.txt” (1 byte)")
+        await entry.get_by_text("Arguments").click()
+        await expect(entry.get_by_text('write_file {"path":"approved.txt","content":"x"}')).to_be_visible()
         await entry.get_by_role("button", name="Approve and run again").click()
         await expect(entry).to_contain_text("You approved it.")
         await expect(entry).not_to_have_class("is-unread")

@@ -13,6 +13,7 @@ from wakeful.domain.labels import TOOLSETS
 from wakeful.server.services import Services
 from wakeful.service.inbox.notify import Notify
 from wakeful.tools.mcp.servers import Confining, McpLimits, McpServers
+from wakeful.tools.planning import planning_tools
 from wakeful.tools.profiles import profile_tools
 from wakeful.tools.registry import ToolCatalog, ToolDeps, Tools
 from wakeful.tools.shell import ShellSettings
@@ -28,6 +29,7 @@ def build_tools(base: Base, services: Services, catalog: ToolCatalog, fetcher: F
     for name in TOOLSETS:
         catalog.add(import_module(f"wakeful.tools.{name}").make_tools(deps))
     catalog.add(skill_tools(base.workspace_of, services.instructions))
+    catalog.add(planning_tools())
     catalog.add(profile_tools(services.profiles, catalog.names_for))
     return Tools(catalog, services.agents.check_self_scheduling)
 

@@ -112,6 +112,7 @@ class ApprovalRequested(WorkerFrame):
     tool: str
     args: Mapping[str, Any]
     call_id: str
+    sentence: str = ""  # what the call would do, in the server's words; what the model wrote is quoted in it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

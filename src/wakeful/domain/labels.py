@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from wakeful.domain.types import RunNote, RunStatus, ScheduleMode, ServerNoteCode, WakeKind
 
@@ -72,6 +73,27 @@ RUN_NOTES: Mapping[RunNote, str] = {
     "repeated_text": "stopped for repeating its text",
     "call_as_text": "wrote a tool call as text",
     "unkept_promise": "promised later work and scheduled nothing",
+}
+
+# Kinds of tool results that the page draws; other results are shown as text.
+ResultKind = Literal["rows", "changes", "file", "note", "booking", "command", "subagent"]
+RESULT_KINDS: Mapping[str, ResultKind] = {
+    "db_query": "rows",
+    "db_run_view": "rows",
+    "db_insert": "changes",
+    "db_upsert": "changes",
+    "db_update": "changes",
+    "db_delete": "changes",
+    "db_restore": "changes",
+    "db_execute": "changes",
+    "read_file": "file",
+    "write_file": "file",
+    "notify": "note",
+    "schedule_recall": "booking",
+    "schedule_next_run": "booking",
+    "scheduler": "booking",
+    "run_command": "command",
+    "spawn_agent": "subagent",
 }
 
 # The server's remarks in a transcript, for people; the model reads longer ones.

@@ -294,6 +294,7 @@ class Message:
     wake_id: str | None = None
     label: str | None = None
     data: Mapping[str, Any] | None = None  # tool calls, thinking, images: everything but plain text
+    superseded_by: str | None = None  # the run that replaced it, by a retry or an edit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

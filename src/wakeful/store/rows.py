@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 import orjson
 
 from wakeful.domain.models.models import Model, ModelTest
-from wakeful.domain.runs.approvals import Approval
+from wakeful.domain.runs.approvals import Allowance, Approval
 from wakeful.domain.sessions.search import Found
 from wakeful.domain.types import (
     Agent,
@@ -193,6 +193,7 @@ USAGE = Table(RunUsage)
 UPLOADS = Table(Upload)
 FOUND = Table(Found)
 APPROVALS = Table(Approval)
+ALLOWANCES = Table(Allowance)
 MODELS = Table(Model, key="encrypted_key")
 MODEL_TESTS = Table(ModelTest)
 

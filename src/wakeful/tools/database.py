@@ -242,9 +242,10 @@ def database_tools(data: AgentData, workspace_bytes: int) -> list[Tool]:
 
     def declared(op: str) -> Act[Arguments]:
         async def act(context: ToolContext, asked: Arguments) -> ToolResult:
-            # The result of a query may be long, so it is passed on without parsing it.
-            run = data.run_unparsed if op == "query" else data.run
-            return _to_result(await run(_by(context), op, **asked.model_dump()))
+            if op == "query":  # its result may be long, so it is passed on without parsing it
+                return _to_result(await data.run_unparsed(_by(context), op, **asked.model_dump()))
+            result, last_change = await data.run_numbered(_by(context), op, **asked.model_dump())
+            return _to_result(result, last_change)
 
         return act
 
@@ -293,9 +294,10 @@ def _by(context: ToolContext) -> By:
     return By(agent=context.agent, actor="agent", run_id=context.run.id)
 
 
-def _to_result(result: Any) -> ToolResult:
+def _to_result(result: Any, last_change: int | None = None) -> ToolResult:
     written = orjson.Fragment(result) if isinstance(result, bytes) else result
-    return ToolResult(text=orjson.dumps({"ok": True, "result": written}).decode())
+    metadata = {} if last_change is None else {"last_change": last_change}  # where the page finds what it changed
+    return ToolResult(text=orjson.dumps({"ok": True, "result": written}).decode(), metadata=metadata)
 
 
 def _explain(error: WakefulError) -> ToolResult:

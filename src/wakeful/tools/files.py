@@ -2,11 +2,13 @@
 
 import asyncio
 import codecs
+import difflib
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import islice
 
 from pydantic import Field
 
@@ -33,6 +35,7 @@ MAX_MATCHES = 100
 MAX_SHOWN_OF_A_LINE = 300  # characters
 MAX_FILE = 10_000_000  # bytes
 MAX_FILES = 10_000
+MAX_DIFFED = 10_000  # bytes of a file whose changes people are shown
 MAX_WORKSPACE = 1024 * 1024 * 1024  # bytes
 SEARCH_LIMIT = 5.0  # seconds
 
@@ -136,13 +139,25 @@ async def _write(
     may_instruct = context.agent.may_write_skills and workspace.is_agents_file(asked.path)
     if may_instruct and instructions is not None:
         await _accept(instructions, context.agent, workspace, asked, data)
+    diff = None if asked.append else await asyncio.to_thread(_diff, workspace, asked.path, asked.content)
     size = await asyncio.to_thread(
         workspace.write, asked.path, data, append=asked.append, limits=limits, may_instruct=may_instruct
     )
     done = f"Added {len(data):,} bytes to" if asked.append else "Wrote"
-    return ToolResult(
-        text=f"{done} {shown(asked.path)}; it has {size:,} bytes.", metadata={"path": asked.path, "size": size}
-    )
+    metadata = {"path": asked.path, "size": size} | ({} if diff is None else {"diff": diff})
+    return ToolResult(text=f"{done} {shown(asked.path)}; it has {size:,} bytes.", metadata=metadata)
+
+
+def _diff(workspace: Workspace, path: str, text: str) -> str | None:
+    """Return what a new text changes in a file, as a unified diff without its head, if there is any."""
+    try:
+        old = workspace.read(path, offset=0, limit=MAX_DIFFED)
+    except (NoSuchPath, PathIsLink, NotAFile, AccessDenied):
+        return None
+    if max(old.size, len(text)) > MAX_DIFFED or is_binary(old.data):
+        return None
+    before = old.data.decode(errors="replace").splitlines()
+    return "\n".join(islice(difflib.unified_diff(before, text.splitlines(), lineterm="", n=2), 2, None)) or None
 
 
 async def _accept(

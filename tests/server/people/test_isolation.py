@@ -32,7 +32,7 @@ from wakeful.app.building import Wakeful, build
 from wakeful.app.files import database_of
 from wakeful.app.serving import build_http, welcome
 from wakeful.config import Settings
-from wakeful.domain.runs.approvals import Approval
+from wakeful.domain.runs.approvals import Allowance, Approval
 from wakeful.domain.types import Channel, Notice
 from wakeful.server.app import application
 
@@ -99,6 +99,9 @@ NEEDS = {
     ("GET", "/agents/{agent_id}/usage"): "read",
     ("PUT", "/agents/{agent_id}/pause"): "schedule",
     ("DELETE", "/agents/{agent_id}/pause"): "schedule",
+    ("GET", "/agents/{agent_id}/allowances"): "read",
+    ("DELETE", "/agents/{agent_id}/allowances/{allowance_id}"): "admin",
+    ("GET", "/approvals"): "read",
     ("GET", "/channels"): "read",
     ("POST", "/channels"): "admin",
     ("PATCH", "/channels/{channel_id}"): "admin",
@@ -149,6 +152,7 @@ NEEDS = {
     ("DELETE", "/sessions/{session_id}"): "chat",
     ("GET", "/sessions/{session_id}/export.md"): "read",
     ("GET", "/sessions/{session_id}/images/{image_id}"): "read",
+    ("POST", "/sessions/{session_id}/messages/{message_id}/retry"): "chat",
     ("POST", "/sessions/{session_id}/messages"): "chat",
     ("GET", "/sessions/{session_id}/recall"): "read",
     ("POST", "/sessions/{session_id}/recall"): "schedule",
@@ -224,6 +228,7 @@ BODIES = {
     ("POST", "/sessions"): {"title": "Evil"},
     ("PATCH", "/sessions/{session_id}"): {"title": "Evil"},
     ("POST", "/sessions/{session_id}/messages"): {"content": "write evil to evil.txt"},
+    ("POST", "/sessions/{session_id}/messages/{message_id}/retry"): {"content": "write evil to evil.txt"},
     ("POST", "/sessions/{session_id}/recall"): {"call_type": "immediate", "additional_context_message": "Evil."},
     ("PATCH", "/sessions/{session_id}/recall"): {"additional_context_message": "Evil."},
     ("POST", "/sessions/{session_id}/schedules"): {"kind": "message", "delay_ms": 3_600_000, "message": "Evil."},
@@ -342,9 +347,11 @@ class House:
         me = await said(client.get("/me"))
         person.ids = {
             "agent_id": agent_id,
+            "allowance_id": await self.allow(me["user"]["id"], agent_id, session["id"]),
             "channel_id": await self.add_channel(mark, me["user"]["id"]),
             "call_id": await self.ask(mark, me["user"]["id"], session["id"], run),
             "notification_id": await self.notify(mark, me["user"]["id"]),
+            "message_id": shown["messages"][0]["id"],
             "image_id": shown["messages"][0]["images"][0]["id"],
             "run_id": run,
             "schedule_id": schedule["schedule"]["id"],
@@ -368,6 +375,19 @@ class House:
         )
         await self._node.store.write(lambda tx: tx.approvals.save(asked))
         return asked.call_id
+
+    async def allow(self, user_id: str, agent_id: str, session_id: str) -> str:
+        """Allow an agent a tool in a session."""
+        made = Allowance(
+            id=str(uuid.uuid4()),
+            user_id=user_id,
+            agent_id=agent_id,
+            session_id=session_id,
+            tool="write_file",
+            created_at=self._node.clock.now(),
+        )
+        await self._node.store.write(lambda tx: tx.approvals.allow(made))
+        return made.id
 
     async def notify(self, mark: str, user_id: str) -> str:
         """Put something into someone's inbox, as the engine does."""

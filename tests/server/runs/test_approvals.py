@@ -226,8 +226,87 @@ async def test_a_call_that_was_begun_before_a_crash_is_in_doubt_and_not_asked_ab
         approvals = server.node.services.approvals
         await approvals.answer(run.id, "call_1", run.user_id, approve=True)
         await client.until("stream_end")
-        found = await approvals.ask(run, "call_1", *NOTE, is_resumed=True)
+        agent = await server.node.services.agents.get(run.agent_id, run.user_id)
+        found = await approvals.ask(run, agent, "call_1", *NOTE, is_resumed=True)
     assert found.status == "used"
+
+
+async def test_the_question_is_a_sentence_and_listed_for_all_sessions_while_it_waits(server):
+    agent = await first_agent(server)
+    session = await server.session()
+    async with server.watch_events() as events, server.watch(session) as client:
+        server.provider.then(use(*NOTE), say("Written."))
+        await client.say("Write it.")
+        asked = await wait_for_question(client)
+        assert asked["sentence"] == f"{agent['name']} wants to write “a.txt” (1 byte)"
+        [waits] = (await server.call("GET", "/approvals"))["approvals"]
+        assert (waits["run_id"], waits["session_id"], waits["agent_id"]) == (asked["run_id"], session, agent["id"])
+        assert (waits["sentence"], waits["status"]) == (asked["sentence"], "pending")
+        told = (await events.until("approval_update"))[-1]
+        assert (told["session_id"], told["waiting"]) == (session, 1)
+        await answer(server, asked)
+        while told["waiting"]:
+            told = (await events.until("approval_update"))[-1]
+        await client.until("stream_end")
+    assert (await server.call("GET", "/approvals"))["approvals"] == []
+
+
+async def test_a_stopped_run_waits_for_nothing(server):
+    async with server.watch(await server.session()) as client:
+        server.provider.then(use(*NOTE))
+        await client.say("Write it.")
+        asked = await wait_for_question(client)
+        await server.call("POST", f"/runs/{asked['run_id']}/stop")
+        await client.until("stream_stopped")
+    assert (await server.call("GET", "/approvals"))["approvals"] == []
+
+
+async def test_a_tool_that_is_always_allowed_is_not_asked_about_again_in_that_session_alone(server):
+    agent = await first_agent(server)
+    session = await server.session()
+    async with server.watch(session) as client:
+        server.provider.then(use(*NOTE), use(*NOTE, "call_2"), say("Twice."))
+        await client.say("Write it twice.")
+        await answer(server, await wait_for_question(client), always=True)
+        frames = await client.until("stream_end")
+        assert [frame["success"] for frame in of_kind(frames, "tool_call")] == [True, True]
+        assert "approval_requested" not in kinds(frames)
+    run = await wake(server, session, use("write_file", {"path": "b.txt", "content": "y"}), say("Alone."))
+    assert (run["status"], file_of(server, agent, "b.txt").read_text()) == ("success", "y")  # a scheduled run there
+    async with server.watch(await server.session()) as client:
+        server.provider.then(use(*NOTE), say("Elsewhere."))
+        await client.say("Write it.")
+        await answer(server, await wait_for_question(client))
+        await client.until("stream_end")
+
+    [allowed] = (await server.call("GET", f"/agents/{agent['id']}/allowances"))["allowances"]
+    assert (allowed["tool"], allowed["session_id"]) == ("write_file", session)
+    await server.call("DELETE", f"/agents/{agent['id']}/allowances/{allowed['id']}")
+    gone = await server.rest.delete(f"/agents/{agent['id']}/allowances/{allowed['id']}")
+    assert (gone.status_code, gone.json()["error"]["code"]) == (404, "no_such_allowance")
+    async with server.watch(session) as client:
+        server.provider.then(use(*NOTE), say("Asked."))
+        await client.say("Write it.")
+        await answer(server, await wait_for_question(client))
+        await client.until("stream_end")
+
+
+async def test_always_needs_an_approval_and_the_scope_that_changes_agents(server):
+    small = (await server.call("POST", "/tokens", json={"name": "Chat", "scope": "chat"}))["secret"]
+    async with server.watch(await server.session()) as client:
+        server.provider.then(use(*NOTE), say("Written."))
+        await client.say("Write it.")
+        asked = await wait_for_question(client)
+        path = f"/runs/{asked['run_id']}/approvals/{asked['call_id']}"
+        refused = await server.rest.post(
+            path, json={"approve": True, "always": True}, headers={"Authorization": f"Bearer {small}"}
+        )
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "scope_too_small")
+        refused = await server.rest.post(path, json={"approve": False, "always": True})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "always_needs_approval")
+        await answer(server, asked)
+        await client.until("stream_end")
+    assert (await server.call("GET", f"/agents/{(await first_agent(server))['id']}/allowances"))["allowances"] == []
 
 
 # ── Without anyone there ────────────────────────────────────────────────────────────────────────────────────────────

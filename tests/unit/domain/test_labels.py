@@ -8,6 +8,7 @@ import pytest
 
 import wakeful
 from wakeful.domain import labels
+from wakeful.domain.runs import call_words
 from wakeful.domain.types import RunNote, RunStatus, ScheduleMode, WakeKind
 
 SOURCE = Path(wakeful.__file__).parent
@@ -33,3 +34,9 @@ def test_each_reason_that_the_rules_give_has_a_text():
     found = {code for path in files for match in REASON.findall(path.read_text(encoding="utf-8")) for code in match}
     assert found - {""} - labels.REASONS.keys() == set()
     assert {"backoff", "quiet_hours", "time_limit"} <= found  # the search finds something
+
+
+@pytest.mark.parametrize("named", [labels.RESULT_KINDS, call_words.TEXTS], ids=["kinds of results", "calls in words"])
+def test_each_tool_that_is_drawn_or_described_exists(named):
+    reference = (SOURCE.parents[1] / "docs/reference/tools.md").read_text(encoding="utf-8")
+    assert set(named) <= set(re.findall(r"^### `(\w+)`$", reference, re.MULTILINE))

@@ -117,6 +117,18 @@ async def test_whoever_reads_while_it_is_replaced_sees_the_old_file_or_the_new_o
     assert seen <= {("x", 500_000), ("y", 400_000), ("z", 400_000)}
 
 
+async def test_a_replaced_text_comes_with_a_diff_for_people(hands):
+    first = await hands("write_file", path="a.txt", content="one\ntwo\n")
+    second = await hands("write_file", path="a.txt", content="one\nthree\n")
+    same = await hands("write_file", path="a.txt", content="one\nthree\n")
+    added = await hands("write_file", path="a.txt", content="four\n", append=True)
+    long = await hands("write_file", path="a.txt", content="x" * (files.MAX_DIFFED + 1))
+    after = await hands("write_file", path="a.txt", content="short")
+    assert second.metadata["diff"] == "@@ -1,2 +1,2 @@\n one\n-two\n+three"
+    assert [each.metadata.get("diff") for each in (first, same, added, long, after)] == [None] * 5
+    assert "diff" not in second.text
+
+
 async def test_a_write_that_fails_leaves_nothing_behind(hands, home, monkeypatch):
     def no_space(*_, **__):
         raise OSError(28, "No space left on device")

@@ -40,15 +40,17 @@ export const viewRun = (agentId: string, view: string, params: Record<string, un
 
 const CHANGES = 100;
 
-/** Changelog entries of a run, or of one row. */
-export const changes = (agentId: string, which: { run_id?: string; table?: string; row_id?: number }) => ({
+export type WhichChanges = { run_id?: string; table?: string; row_id?: number; before?: number; limit?: number };
+
+/** Changelog entries of a run, of one row, or of one call, which are a number of entries before another. */
+export const changes = (agentId: string, which: WhichChanges) => ({
   queryKey: ["database", agentId, "changes", which],
   queryFn: ({ pageParam }: { pageParam: number | null }) =>
     call("GET /agents/{agent_id}/db/changelog", {
       path: of(agentId),
-      query: { ...which, before: pageParam, limit: CHANGES },
+      query: { limit: CHANGES, ...which, before: pageParam },
     }),
-  initialPageParam: null as number | null,
+  initialPageParam: which.before ?? null,
   getNextPageParam: (last: { next?: number | null }) => last.next ?? undefined,
 });
 

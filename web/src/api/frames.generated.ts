@@ -23,6 +23,7 @@ export interface ApprovalRequested {
   tool: string;
   args: Record<string, unknown>;
   call_id: string;
+  sentence?: string;
 }
 
 /** The context is about to be compressed. */

@@ -95,6 +95,16 @@ export const approvals = (runId: string) =>
     queryKey: ["approvals", runId],
     queryFn: async () => (await call("GET /runs/{run_id}/approvals", { path: { run_id: runId } })).approvals,
   });
+/** The calls that wait for approval now, of all sessions. */
+export const waitingApprovals = queryOptions({
+  queryKey: ["approvals", "waiting"],
+  queryFn: async () => (await call("GET /approvals")).approvals,
+});
+export const allowances = (agentId: string) =>
+  queryOptions({
+    queryKey: ["agents", agentId, "allowances"],
+    queryFn: async () => (await call("GET /agents/{agent_id}/allowances", { path: { agent_id: agentId } })).allowances,
+  });
 export const agenda = (from: Date, to: Date) =>
   queryOptions({
     queryKey: ["agenda", from.toISOString(), to.toISOString()],

@@ -111,9 +111,23 @@ export interface AgentUsage {
   cost_left: number | null;
 }
 
+export interface AllowanceList {
+  allowances: AllowanceShape[];
+}
+
+/** A tool that an agent may call in a session without asking. */
+export interface AllowanceShape {
+  id: string;
+  session_id: string;
+  tool: string;
+  created_at: string;
+  session_title: string;
+}
+
 export interface Answer {
   approve: boolean;
   note?: string | null;
+  always?: boolean;
 }
 
 /** The result; `run_id` is the new run, if the call was one of a headless run. */
@@ -126,12 +140,16 @@ export interface ApprovalList {
   approvals: ApprovalShape[];
 }
 
-/** A tool call that needs approval. */
+/** A tool call that needs approval. `sentence` says what it would do; what the model wrote is quoted in it. */
 export interface ApprovalShape {
+  run_id: string;
   call_id: string;
+  session_id: string;
+  agent_id: string | null;
   tool: string;
   args: Record<string, unknown>;
   status: "pending" | "approved" | "denied" | "refused" | "used";
+  sentence: string;
   note: string | null;
   asked_at: string;
   answered_at: string | null;
@@ -523,6 +541,7 @@ export interface MessageShape {
   remark?: "budget" | "promise" | "call_as_text" | "unkept_promise" | null;
   timestamp?: string | null;
   subagent?: SubagentStep | null;
+  superseded_by?: string | null;
 }
 
 export interface MessageTaken {
@@ -974,6 +993,11 @@ export interface RetentionShape {
   events_hours: number;
   skipped_days: number;
   forget_recalls_after_days: number;
+}
+
+/** Without `content` the message stays as it is. */
+export interface Retry {
+  content?: string | null;
 }
 
 /** A page of a table. The first column, `_row_id`, identifies a row in edits; `total` is the number of all rows. */
@@ -1588,6 +1612,8 @@ export interface Routes {
   "GET /agents/{agent_id}": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AgentShape };
   "PATCH /agents/{agent_id}": { path: { agent_id: string }; query: Record<never, never>; body: AgentChange; answer: AgentShape };
   "DELETE /agents/{agent_id}": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /agents/{agent_id}/allowances": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AllowanceList };
+  "DELETE /agents/{agent_id}/allowances/{allowance_id}": { path: { agent_id: string; allowance_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /agents/{agent_id}/db": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: DatabaseShape };
   "DELETE /agents/{agent_id}/db": { path: { agent_id: string }; query: Record<never, never>; body: Confirmation; answer: Done };
   "GET /agents/{agent_id}/db/changelog": { path: { agent_id: string }; query: { run_id?: string | null; table?: string | null; row_id?: number | null; before?: number | null; limit?: number }; body?: undefined; answer: Changes };
@@ -1629,6 +1655,7 @@ export interface Routes {
   "DELETE /agents/{agent_id}/pause": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "POST /agents/{agent_id}/test-model": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: ModelTrialShape };
   "GET /agents/{agent_id}/usage": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AgentUsage };
+  "GET /approvals": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: ApprovalList };
   "GET /channels": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: ChannelList };
   "POST /channels": { path: Record<never, never>; query: Record<never, never>; body: NewChannel; answer: ChannelShape };
   "PATCH /channels/{channel_id}": { path: { channel_id: string }; query: Record<never, never>; body: ChannelChange; answer: ChannelShape };
@@ -1681,6 +1708,7 @@ export interface Routes {
   "GET /sessions/{session_id}/export.md": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: undefined };
   "GET /sessions/{session_id}/images/{image_id}": { path: { session_id: string; image_id: string }; query: Record<never, never>; body?: undefined; answer: undefined };
   "POST /sessions/{session_id}/messages": { path: { session_id: string }; query: Record<never, never>; body: NewMessage; answer: MessageTaken };
+  "POST /sessions/{session_id}/messages/{message_id}/retry": { path: { session_id: string; message_id: string }; query: Record<never, never>; body?: Retry | null; answer: MessageTaken };
   "GET /sessions/{session_id}/recall": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: RecallAnswer };
   "POST /sessions/{session_id}/recall": { path: { session_id: string }; query: Record<never, never>; body: NewRecall; answer: RecallBooked };
   "PATCH /sessions/{session_id}/recall": { path: { session_id: string }; query: Record<never, never>; body: RecallChange; answer: RecallAnswer };

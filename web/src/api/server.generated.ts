@@ -134,6 +134,25 @@ export const SERVER_NOTES = {
   "unkept_promise": "It promised to do something later and scheduled nothing, so it will not wake for it."
 } as const;
 
+export const RESULT_KINDS = {
+  "db_query": "rows",
+  "db_run_view": "rows",
+  "db_insert": "changes",
+  "db_upsert": "changes",
+  "db_update": "changes",
+  "db_delete": "changes",
+  "db_restore": "changes",
+  "db_execute": "changes",
+  "read_file": "file",
+  "write_file": "file",
+  "notify": "note",
+  "schedule_recall": "booking",
+  "schedule_next_run": "booking",
+  "scheduler": "booking",
+  "run_command": "command",
+  "spawn_agent": "subagent"
+} as const;
+
 export const REASONS = {
   "quiet_hours": "quiet hours",
   "day_not_allowed": "not allowed on this day",
@@ -310,6 +329,9 @@ export const MAX_LENGTH = {
     "until": 200,
     "internal_comment": 100000,
     "additional_context_message": 100000
+  },
+  "Retry": {
+    "content": 1000000
   },
   "SessionChange": {
     "title": 200

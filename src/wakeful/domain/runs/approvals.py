@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from wakeful.domain.errors import Conflict, NotFound
+from wakeful.domain.errors import Conflict, Invalid, NotFound
 from wakeful.domain.types import Run
 
 # refused: no person was present. used: the call was started, so after a crash it is not known whether it happened.
@@ -23,12 +23,43 @@ class Approval:
     call_id: str
     user_id: str
     session_id: str
+    agent_id: str | None = None  # the agent that makes the call; None: asked before 0.2
     tool: str
     args: Mapping[str, Any]
     status: ApprovalStatus
+    sentence: str = ""  # what the call would do, in the host's words; empty: asked before 0.2
     note: str | None = None
     asked_at: datetime
     answered_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """A tool that a person lets an agent call in a session without being asked each time."""
+
+    id: str
+    user_id: str
+    agent_id: str
+    session_id: str
+    tool: str
+    created_at: datetime
+
+
+class NoSuchAllowance(NotFound):
+    code = "no_such_allowance"
+
+    def __init__(self, allowance_id: str) -> None:
+        super().__init__(
+            f"There is no allowed tool {allowance_id!r} of this agent. It may have been revoked, or its session was "
+            "deleted. GET /agents/ID/allowances lists them."
+        )
+
+
+class AlwaysNeedsApproval(Invalid):
+    code = "always_needs_approval"
+
+    def __init__(self) -> None:
+        super().__init__("`always` must be false if the call is refused. Set `approve` to true.", field="always")
 
 
 class NoSuchApproval(NotFound):

@@ -30,13 +30,13 @@ async def ask_person(
     approvals, tool = state.deps.approvals, call.tool_name
     # Subagents that run in parallel may have calls with the same id.
     call_id = call.tool_call_id if state.subagent_id is None else f"{state.subagent_id}.{call.tool_call_id}"
-    is_resumed = verdict.is_in_doubt
-    asked = await insist(lambda: approvals.ask(state.run, call_id, tool, args, is_resumed=is_resumed))
+    agent, is_resumed = state.briefing.agent, verdict.is_in_doubt
+    asked = await insist(lambda: approvals.ask(state.run, agent, call_id, tool, args, is_resumed=is_resumed))
     if asked.status == "used":
         return  # the call was started, so it stays in doubt
     verdict.is_in_doubt = False
     if asked.status == "pending":
-        yield ApprovalRequested(tool=tool, args=args, call_id=call_id)
+        yield ApprovalRequested(tool=tool, args=args, call_id=call_id, sentence=asked.sentence)
         try:
             with state.stop.cuts_off():
                 asked = await insist(partial(approvals.wait, asked))

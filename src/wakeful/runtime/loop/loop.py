@@ -35,6 +35,7 @@ from wakeful.service.inbox.notices import NoticeService
 from wakeful.service.retrying import insist
 from wakeful.service.runs.approvals import Approvals
 from wakeful.service.sessions.briefing import Briefing, Briefings, Spent
+from wakeful.tools.planning import FINISH_STEP
 from wakeful.tools.registry import Tools
 
 
@@ -187,7 +188,10 @@ def _request(state: RunState) -> list[ModelMessage]:
 
 def _prompt(state: RunState) -> str:
     now = state.briefing.told_at or state.deps.clock.now()
-    parts = (system_prompt(state.briefing, state.run, now, state.tools), steer(state.plan))
+    parts = (
+        system_prompt(state.briefing, state.run, now, state.tools),
+        steer(state.plan, can_tick=FINISH_STEP in state.tools),
+    )
     return "\n\n".join(part for part in parts if part)
 
 

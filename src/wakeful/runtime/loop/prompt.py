@@ -44,13 +44,16 @@ def system_prompt(briefing: Briefing, run: Run, now: datetime, tools: Collection
     return "\n\n".join(text for part, text in parts if text and (wanted is None or part in ("always", *wanted)))
 
 
-def steer(plan: str | None) -> str:
+_TICK = " When a step is done, call finish_step with its number, together with your next calls."
+
+
+def steer(plan: str | None, *, can_tick: bool) -> str:
     """Return the part of the system prompt about the plan."""
     if not plan:
         return ""
     return (
         f"The plan that you wrote for this run:\n{quote_block(plan)}\n"
-        "Follow it. If something turns out differently, say so and adapt it."
+        "Follow it. If something turns out differently, say so and adapt it." + (_TICK if can_tick else "")
     )
 
 

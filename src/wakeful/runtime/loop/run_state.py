@@ -160,7 +160,7 @@ class RunState:
             elapsed_seconds=round(self.deps.clock.monotonic() - self.began, 3),
             tool_call_count=usage.tool_calls,
             token_count=usage.output_tokens,
-            message_index=len(self.messages) - 1,
+            message_index=self.briefing.superseded + len(self.messages) - 1,
         )
 
     def seconds_left(self) -> float:

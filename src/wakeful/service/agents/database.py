@@ -21,6 +21,7 @@ class AgentData:
         self._store = store
         self.files = files
         self.run = files.run
+        self.run_numbered = files.run_numbered
         self.run_unparsed = files.run_unparsed
 
     async def run_for(self, caller: Identity, door: Door, agent_id: str, op: str, /, **args: Any) -> Any:

@@ -98,10 +98,18 @@ class AgentFiles:
 
     async def run(self, by: By, op: str, /, **args: Any) -> Any:
         """Run an operation with the arguments of its function, and return its result. Writes are announced."""
+        return (await self._perform(by, op, args)).result
+
+    async def run_numbered(self, by: By, op: str, /, **args: Any) -> tuple[Any, int | None]:
+        """Do the same, and also return the number of the last changelog entry of a write."""
+        answered = await self._perform(by, op, args)
+        return answered.result, answered.last_change
+
+    async def _perform(self, by: By, op: str, args: dict[str, Any]) -> WorkerAnswer:
         if op == "verify":
             args["known"] = await self.heads.of(by.agent.id)
         if OPERATIONS[op].kind == "read":
-            return (await self._ask(by, op, args)).result
+            return await self._ask(by, op, args)
         table = OPERATIONS[op].table_in(args)
         async with self._writing(by, table):
             answered = await self._ask(by, op, args, is_writing=True)
@@ -110,7 +118,7 @@ class AgentFiles:
         if answered.last_change and answered.last_hash:
             self.heads.note(by.agent.id, (answered.last_change, answered.last_hash))
         self._announce(by.agent, table, last_change=answered.last_change)
-        return answered.result
+        return answered
 
     async def run_unparsed(self, by: By, op: str, /, **args: Any) -> bytes:
         """Run an operation that reads, and return its result as JSON, or the file that it wrote."""

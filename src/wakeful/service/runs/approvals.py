@@ -1,6 +1,7 @@
 """Approvals: ask the user before a tool call, and act on the answer."""
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -14,15 +15,22 @@ from wakeful.domain.news import ApprovalChanged, LookAgain
 from wakeful.domain.runs.approvals import (
     GRANT,
     MAX_NOTICES,
+    Allowance,
     AlreadyAnswered,
+    AlwaysNeedsApproval,
     Approval,
     NoSuchApproval,
     RunIsOver,
     is_granted,
 )
-from wakeful.domain.types import ClaimedRun, Run
+from wakeful.domain.runs.call_words import describe_call
+from wakeful.domain.types import Agent, ClaimedRun, Run
 from wakeful.service.runs.runs import run_again
 from wakeful.store.store import Store, Tx
+
+log = logging.getLogger(__name__)
+
+_MAX_WAITING = 100  # listed at once
 
 
 class Approvals:
@@ -34,12 +42,20 @@ class Approvals:
         store.on(LookAgain, lambda _: _set_all(event for events in self._waiting.values() for event in events))
 
     async def ask(
-        self, run: ClaimedRun, call_id: str, tool: str, args: Mapping[str, Any], *, is_resumed: bool = False
+        self,
+        run: ClaimedRun,
+        agent: Agent,
+        call_id: str,
+        tool: str,
+        args: Mapping[str, Any],
+        *,
+        is_resumed: bool = False,
     ) -> Approval:
         """Request approval of a call, and return the request with its status.
 
-        A resumed run gets the request that it made before. A headless run is refused at once, with a notice in the
-        inbox, unless the user has approved exactly this call for it.
+        A resumed run gets the request that it made before. A tool that is allowed in the session is approved at once.
+        A headless run is refused at once, with a notice in the inbox, unless the user has approved exactly this call
+        for it.
         """
         now = self._clock.now()
         fresh = Approval(
@@ -47,9 +63,11 @@ class Approvals:
             call_id=call_id,
             user_id=run.user_id,
             session_id=run.session_id,
+            agent_id=agent.id,
             tool=tool,
             args=dict(args),
             status="refused" if run.is_headless else "pending",
+            sentence=describe_call(agent.name, tool, args),
             asked_at=now,
         )
 
@@ -66,9 +84,12 @@ class Approvals:
                 approved = replace(fresh, status="approved", note=grant.note, answered_at=grant.answered_at)
                 await tx.approvals.save(approved)
                 return approved
+            if await tx.approvals.is_allowed(run.session_id, agent.id, tool):
+                approved = replace(fresh, status="approved", answered_at=now)
+                await tx.approvals.save(approved)
+                return approved
             await tx.approvals.save(fresh)
             if run.is_headless and sum(each.status == "refused" for each in known) < MAX_NOTICES:
-                agent = await tx.agents.get(run.agent_id, run.user_id)
                 await tx.notices.add(notices.needs_approval(run, agent, call_id, tool, now))
             return fresh
 
@@ -98,12 +119,18 @@ class Approvals:
 
         return await self._store.read(work)
 
+    async def waiting(self, user_id: str) -> list[Approval]:
+        """Return the calls of a user's runs that wait for an answer, the oldest first."""
+        return await self._store.read(lambda tx: tx.approvals.waiting(user_id, _MAX_WAITING))
+
     async def answer(
-        self, run_id: str, call_id: str, user_id: str, *, approve: bool, note: str | None = None
+        self, run_id: str, call_id: str, user_id: str, *, approve: bool, note: str | None = None, always: bool = False
     ) -> Run | None:
         """Answer a run that waits. A headless run does not wait: approving starts and returns a new run, which may make
-        this call with these arguments once.
+        this call with these arguments once. With `always` the agent may call the tool in this session from now on.
         """
+        if always and not approve:
+            raise AlwaysNeedsApproval
         now = self._clock.now()
 
         async def work(tx: Tx) -> Run | None:
@@ -114,6 +141,8 @@ class Approvals:
             if asked.status == "pending" and run.status not in ("queued", "running"):
                 raise RunIsOver(run)
             answered = replace(asked, status="approved" if approve else "denied", note=note, answered_at=now)
+            if always:
+                await self._allow(tx, asked, asked.agent_id or run.agent_id)
             if asked.status == "pending" or not approve:
                 await tx.approvals.save(answered)
                 return None
@@ -122,6 +151,34 @@ class Approvals:
             return await self._run_again(tx, run, answered)
 
         return await self._store.write(work)
+
+    async def allowances(self, agent_id: str, user_id: str) -> list[tuple[Allowance, str]]:
+        """Return the tools that an agent may call in some session without asking, with the session's title."""
+
+        async def work(tx: Tx) -> list[tuple[Allowance, str]]:
+            await tx.agents.get(agent_id, user_id)
+            found = await tx.approvals.allowances(agent_id, user_id)
+            return [(each, (await tx.sessions.get(each.session_id, user_id)).title) for each in found]
+
+        return await self._store.read(work)
+
+    async def revoke(self, allowance_id: str, agent_id: str, user_id: str) -> None:
+        """Ask again before each call of a tool that was allowed in a session."""
+        gone = await self._store.write(lambda tx: tx.approvals.revoke(allowance_id, agent_id, user_id))
+        log.info("allowed tool revoked", extra=_fields(gone))
+
+    async def _allow(self, tx: Tx, asked: Approval, agent_id: str) -> None:
+        now = self._clock.now()
+        allowance = Allowance(
+            id=ids.new_id(now),
+            user_id=asked.user_id,
+            agent_id=agent_id,
+            session_id=asked.session_id,
+            tool=asked.tool,
+            created_at=now,
+        )
+        if await tx.approvals.allow(allowance):
+            log.info("tool allowed in a session", extra=_fields(allowance))
 
     async def _run_again(self, tx: Tx, run: Run, answered: Approval) -> Run:
         now = self._clock.now()
@@ -141,6 +198,11 @@ class Approvals:
             self._waiting[run_id].discard(news)
             if not self._waiting[run_id]:
                 del self._waiting[run_id]
+
+
+def _fields(allowance: Allowance) -> dict[str, str]:
+    """Return the fields of a log line."""
+    return {name: getattr(allowance, name) for name in ("user_id", "agent_id", "session_id", "tool")}
 
 
 def _set_all(events: Iterable[asyncio.Event]) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -14,11 +14,13 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import StoreBusy, Unavailable
 from wakeful.domain.runs.runs import NotFromAWake, NothingToContinue, SessionBusy
 from wakeful.domain.runs.texts import RunTexts, texts_of
-from wakeful.domain.types import Message, Run, RunUsage, Upload
+from wakeful.domain.runs.versions import ReplacedByVersion, find_last_asked
+from wakeful.domain.types import Message, Run, RunUsage, Session, Upload
 from wakeful.domain.wakes import edits
 from wakeful.service.agents.directories import Directories
 from wakeful.service.runs.stopping import Stopping
 from wakeful.service.sessions.presence import note_writing
+from wakeful.service.sessions.sessions import all_messages
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
@@ -84,40 +86,71 @@ class RunService:
 
         async def work(tx: Tx) -> Run:
             session = await tx.sessions.get(session_id, user_id)
-            await self._directories.check_reachable(tx, session.agent_id)
-            run = Run(
-                id=ids.new_id(now),
-                agent_id=session.agent_id,
-                user_id=user_id,
-                session_id=session_id,
-                wake_id=None,
-                kind=None,
-                trigger="message",
-                scheduled_by="user",
-                nominal_at=now,
-                queued_at=now,
-            )
-            message = Message(
-                id=ids.new_id(now),
-                session_id=session_id,
-                run_id=run.id,
-                position=0,
-                role="user",
-                content=content,
-                created_at=now,
-                data=_attachments(images, attached),
-            )
-            # The transcript first: it locks the session's row, so that two messages at once wait for each other.
-            await tx.sessions.append(message)
-            busy = await tx.runs.unfinished_in(session_id)
-            if busy is not None:
-                raise SessionBusy(busy)
+            run, _ = await self._add(tx, session, content, _attachments(images, attached), now)
             for image_id, image in images.items():
                 await tx.sessions.add_image(image_id, session_id, image.media_type, image.content)
-            await tx.runs.add([run])
-            await note_writing(tx, session_id, now, self._rules)
             return run
 
+        return await self._write_or_note(work, session_id, now)
+
+    async def ask_again(self, session_id: str, user_id: str, message_id: str, content: str | None = None) -> Run:
+        """Have a person's last message answered again, with other words if given; its attachments stay.
+
+        The message and everything after it become an earlier version, which models no longer read. The effects of its
+        tool calls stay.
+        """
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> Run:
+            session = await tx.sessions.get(session_id, user_id)
+            asked = find_last_asked(await all_messages(tx, session_id), message_id)
+            run, new = await self._add(tx, session, asked.content if content is None else content, asked.data, now)
+            # Found again under the lock that adding has taken: a wake or another page may have been quicker.
+            find_last_asked([each for each in await all_messages(tx, session_id) if each.id != new.id], message_id)
+            await tx.sessions.supersede(session_id, asked.position, new.position, run.id)
+            return run
+
+        return await self._write_or_note(work, session_id, now)
+
+    async def _add(
+        self, tx: Tx, session: Session, content: str, data: Mapping[str, Any] | None, now: datetime
+    ) -> tuple[Run, Message]:
+        """Add a person's message and queue its run; refused while a run is running there."""
+        await self._directories.check_reachable(tx, session.agent_id)
+        run = Run(
+            id=ids.new_id(now),
+            agent_id=session.agent_id,
+            user_id=session.user_id,
+            session_id=session.id,
+            wake_id=None,
+            kind=None,
+            trigger="message",
+            scheduled_by="user",
+            nominal_at=now,
+            queued_at=now,
+        )
+        message = Message(
+            id=ids.new_id(now),
+            session_id=session.id,
+            run_id=run.id,
+            position=0,
+            role="user",
+            content=content,
+            created_at=now,
+            data=data,
+        )
+        # The transcript first: it locks the session's row, so that two messages at once wait for each other.
+        placed = await tx.sessions.append(message)
+        busy = await tx.runs.unfinished_in(session.id)
+        if busy is not None:
+            raise SessionBusy(busy)
+        await tx.runs.add([run])
+        await note_writing(tx, session.id, now, self._rules)
+        return run, placed
+
+    async def _write_or_note(
+        self, work: Callable[[Tx], Coroutine[Any, Any, Run]], session_id: str, now: datetime
+    ) -> Run:
         try:
             return await self._store.write(work)
         except SessionBusy:  # a retry after that run's end goes before queued wakes
@@ -159,6 +192,8 @@ class RunService:
             if run.session_id is None:
                 raise NothingToContinue(run)
             await tx.sessions.get(run.session_id, user_id)
+            if any(step.superseded_by is not None for step in await tx.sessions.steps_of(run_id)):
+                raise ReplacedByVersion(run_id)
             await self._directories.check_reachable(tx, run.agent_id)
             busy = await tx.runs.unfinished_in(run.session_id)
             if busy is not None:

@@ -11,6 +11,7 @@ from wakeful.domain.agents.agents import shown_toolsets
 from wakeful.domain.agents.skills import Skill
 from wakeful.domain.bounds import bounds
 from wakeful.domain.doors import next_run, session_config
+from wakeful.domain.runs import versions
 from wakeful.domain.types import Agent, ClaimedRun, Message, Run, RunUsage, Session, User, Wake
 from wakeful.service.agents.database_prompt import ShownView
 from wakeful.service.sessions.sessions import all_messages
@@ -36,7 +37,8 @@ class Briefing:
     session: Session
     wake: Wake | None
     last_run: Run | None = None  # the previous one of the same wake or, for a next run, of the agent's next runs
-    messages: Sequence[Message]
+    messages: Sequence[Message]  # without earlier versions
+    superseded: int = 0  # number of messages of earlier versions
     usage: RunUsage | None  # of an earlier attempt at this run
     spent_today: Spent  # by the agent's other runs
     images: Mapping[str, ImageBytes] = field(default_factory=dict[str, ImageBytes])
@@ -73,7 +75,8 @@ class Briefings:
         now, session_id = self._clock.now(), run.session_id
 
         async def work(tx: Tx) -> Briefing:
-            messages = await all_messages(tx, session_id)
+            transcript = await all_messages(tx, session_id)
+            messages = versions.current(transcript)
             agent = await tx.agents.get(profiles.acting_agent(run, messages), run.user_id)
             user = await tx.agents.user(run.user_id)
             assert user is not None  # a user's row is never deleted
@@ -92,6 +95,7 @@ class Briefings:
                 wake=None if run.wake_id is None else await tx.wakes.read(run.wake_id),
                 last_run=await _last_run(tx, run, now),
                 messages=messages,
+                superseded=len(transcript) - len(messages),
                 usage=await tx.usage.of_run(run.id),
                 helpers=await _helpers(tx, agent),
                 spent_today=await _spent_today(tx, agent, run, now),

@@ -133,6 +133,12 @@ class SessionRows:
             self._statements.news.append(SessionChanged(message.session_id))
         return placed
 
+    async def supersede(self, session_id: str, first: int, before: int, run_id: str) -> None:
+        """Mark the messages from one position up to another as an earlier version that a run replaces."""
+        params = {"session_id": session_id, "first": first, "before": before, "run_id": run_id}
+        await self._statements.fetch("supersede_messages", params)
+        self._statements.news.append(SessionChanged(session_id))
+
     async def steps_of(self, run_id: str) -> list[Message]:
         return MESSAGES.read_all(await self._statements.fetch("messages_of_run", {"run_id": run_id}))
 

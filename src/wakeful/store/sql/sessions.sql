@@ -85,6 +85,12 @@ VALUES (
 )
 ON CONFLICT (id) DO NOTHING;
 
+-- name: supersede_messages
+-- Everything from a message on becomes an earlier version.
+UPDATE messages SET superseded_by = :run_id
+WHERE session_id = :session_id AND position >= :first AND position < :before AND superseded_by IS NULL
+RETURNING id;
+
 -- name: messages_of_run
 SELECT * FROM messages WHERE run_id = :run_id ORDER BY position;
 

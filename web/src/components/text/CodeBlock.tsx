@@ -1,9 +1,11 @@
 import { useState } from "react";
 import { Icon } from "../ui/Icon";
+import { useColours } from "./code/useColours";
 import "./CodeBlock.css";
 
 /** Code with a button that copies it. */
 export function CodeBlock({ code, language }: { code: string; language?: string | undefined }) {
+  const coloured = useColours(code, language);
   return (
     <figure className="code">
       <figcaption>
@@ -11,7 +13,7 @@ export function CodeBlock({ code, language }: { code: string; language?: string 
         <CopyButton text={code} />
       </figcaption>
       <pre tabIndex={0}>
-        <code>{code}</code>
+        <code>{coloured ?? code}</code>
       </pre>
     </figure>
   );

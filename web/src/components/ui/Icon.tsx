@@ -35,6 +35,9 @@ const PATHS = {
   lock: "M6 11h12v9H6zM8.5 11V8a3.5 3.5 0 0 1 7 0v3",
   table: "M4 5h16v14H4zM4 10h16M10 10v9",
   filter: "M4 6h16M7 12h10M10 18h4",
+  quote: "M6 17V9h5v5a3 3 0 0 1-3 3H6ZM14 17V9h5v5a3 3 0 0 1-3 3h-2Z",
+  edit: "m5 19 1-4L16 5l3 3L9 18l-4 1Z",
+  retry: "M19 12a7 7 0 1 1-2-5l2 2M19 4v5h-5",
   pin: "m9 4 6 0-1 6 3 3H7l3-3-1-6ZM12 13v7",
 } as const;
 

@@ -1,7 +1,7 @@
 /** A conversation, live. */
 
 import { useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { useMemo, useRef } from "react";
 import { ApiError, call, explain } from "../../api/client";
 import { showPageError } from "../../api/pageError";
 import * as queries from "../../api/queries";
@@ -10,7 +10,7 @@ import { Failure, Loading, PageHeader } from "../../components/frame/Page";
 import { ZoneOffer } from "../../components/text/zone";
 import { IdleControls } from "../../components/wakes/IdleControls";
 import { WakeBanner } from "../../components/wakes/WakeBanner";
-import { Composer } from "./composer/Composer";
+import { Composer, type ComposerHandle } from "./composer/Composer";
 import { SessionMenu } from "./SessionMenu";
 import { hasEnded, usePendingMessage } from "./sending";
 import { useSessionStream } from "./stream";
@@ -41,6 +41,11 @@ function Chat({ session }: { session: SessionDetail }) {
   const { wanted, forget } = useWantedMessage();
   const agent = useQuery(queries.agents).data?.find((each) => each.id === session.agent_id);
   const chat = useChat(session);
+  const composer = useRef<ComposerHandle>(null);
+  const actions = useMemo(
+    () => ({ quote: (text: string) => composer.current?.quote(text), retry: chat.retry }),
+    [chat.retry],
+  );
   return (
     <div className="chat">
       <PageHeader title={session.title || "New session"}>
@@ -54,9 +59,12 @@ function Chat({ session }: { session: SessionDetail }) {
           <TurnView
             key={turn.key}
             turn={turn}
-            sessionId={session.id}
+            session={session}
+            actions={actions}
+            canRetry={turn === chat.turns.at(-1) && !chat.isBusy && !chat.isDeleted}
             live={chat.streaming.findLast((each) => each.runId === turn.runId) ?? null}
             run={chat.runs?.find((run) => run.id === turn.runId)}
+            earlierRuns={turn.versions.length > 0 ? chat.runs : undefined}
             zone={agent?.zone}
             isLast={turn === chat.turns.at(-1)}
           />
@@ -66,6 +74,7 @@ function Chat({ session }: { session: SessionDetail }) {
         <p className="note-line">This session was deleted.</p>
       ) : (
         <Composer
+          ref={composer}
           draftKey={session.id}
           getSessionId={async () => session.id}
           isBusy={chat.isBusy}
@@ -88,7 +97,7 @@ function Chat({ session }: { session: SessionDetail }) {
 function useChat(session: SessionDetail) {
   const { live, settling, ended, isReplaying, link } = useSessionStream(session.id);
   const runs = useQuery(queries.runs({ session_id: session.id })).data;
-  const { pending, send } = usePendingMessage(session);
+  const { pending, send, retry } = usePendingMessage(session);
 
   const streaming = live ? [...settling, live] : settling;
   const streamingIds = streaming.map((run) => run.runId).join(" ");
@@ -110,6 +119,7 @@ function useChat(session: SessionDetail) {
     isWoken,
     endedCount: ended.length,
     send,
+    retry,
   };
 }
 

@@ -2,6 +2,7 @@
 
 import { useCallback, useState } from "react";
 import { call, type Uploaded } from "../../api/client";
+import { queryClient, session as sessionQuery } from "../../api/queries";
 import type { MessageShape, RunShape, SessionDetail } from "../../api/rest.generated";
 import type { PendingMessage } from "./transcript/turns";
 
@@ -34,7 +35,19 @@ export function usePendingMessage(session: SessionDetail) {
     },
     [session.id, savedBefore],
   );
-  return { pending, send };
+  const retry = useCallback(
+    async (message: MessageShape, content: string | null) => {
+      const path = { session_id: session.id, message_id: message.id };
+      const { run_id: runId } = await call("POST /sessions/{session_id}/messages/{message_id}/retry", {
+        path,
+        body: { content },
+      });
+      await queryClient.refetchQueries({ queryKey: sessionQuery(session.id).queryKey });
+      setPending({ runId, message: { ...message, content: content ?? message.content }, savedBefore });
+    },
+    [session.id, savedBefore],
+  );
+  return { pending, send, retry };
 }
 
 /** Say whether the run that answers a message has ended. */

@@ -99,11 +99,13 @@ function Approve({ entry, action, onDone }: ApproveProps) {
   const again = answer.data?.run_id;
   return (
     <div className="approve stack">
-      <p>
+      {asked.sentence && <p>{asked.sentence}</p>}
+      <details open={!asked.sentence}>
+        <summary>Arguments</summary>
         <code>
           {asked.tool} {JSON.stringify(asked.args)}
         </code>
-      </p>
+      </details>
       {asked.status === "pending" || asked.status === "refused" ? (
         <p className="row">
           <button

@@ -6,6 +6,7 @@ import { allowNotifications, mayNotify } from "../../components/frame/notificati
 import { Empty, Failure, Loading, PageHeader } from "../../components/frame/Page";
 import { Icon } from "../../components/ui/Icon";
 import { InboxEntry } from "./InboxEntry";
+import { WaitingApprovals } from "./WaitingApprovals";
 import "./InboxView.css";
 
 export default function InboxView() {
@@ -27,6 +28,7 @@ export default function InboxView() {
         )}
       </PageHeader>
       <div className="page-body">
+        <WaitingApprovals />
         {inbox.data.length === 0 ? (
           <Empty icon="inbox" title="Nothing here yet">
             <p>Notifications from your agents appear here, and failures that need your attention.</p>

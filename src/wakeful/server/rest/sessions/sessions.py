@@ -68,6 +68,7 @@ class MessageShape(Shape):
     remark: ServerNoteCode | None = None  # of the server, on an answer
     timestamp: str | None = None  # of a preloaded message, as the schedule gave it
     subagent: SubagentStep | None = None  # of a message with the role subagent
+    superseded_by: str | None = None  # the run that replaced it, by a retry or an edit: models do not read it
 
 
 class SessionShape(shape_of(Session, without=("user_id",))):
@@ -121,6 +122,12 @@ class NewMessage(RequestBody):
     content: Annotated[str, Field(min_length=1, max_length=MAX_CONTENT)]
     images: Annotated[list[str], Field(max_length=MAX_IMAGES)] | None = None
     files: Annotated[list[FileName], Field(max_length=MAX_FILES)] | None = None
+
+
+class Retry(RequestBody):
+    """Without `content` the message stays as it is."""
+
+    content: Annotated[str, Field(min_length=1, max_length=MAX_CONTENT)] | None = None
 
 
 class MessageTaken(Shape):
@@ -229,6 +236,20 @@ async def send_message(caller: Chatter, services: ServicesDep, session_id: PathI
     return MessageTaken(run_id=run_id)
 
 
+@router.post("/sessions/{session_id}/messages/{message_id}/retry", status_code=202)
+@takes_large_bodies
+async def retry_message(
+    caller: Chatter, services: ServicesDep, session_id: PathId, message_id: PathId, asked: Retry | None = None
+) -> MessageTaken:
+    """Have the caller's last message answered again, with new text if given. Its attachments stay.
+
+    The message and everything after it become an earlier version: still shown and exported, but models no longer read
+    it. What tools did stays done.
+    """
+    content = None if asked is None or asked.content is None else read_message({"content": asked.content}).content
+    return MessageTaken(run_id=(await services.runs.ask_again(session_id, caller.user.id, message_id, content)).id)
+
+
 @router.post("/sessions/{session_id}/stop")
 async def stop_session(caller: Chatter, services: ServicesDep, session_id: PathId) -> StopAnswer:
     """Stop the running run of a session within two seconds; if there is none, the next queued one."""
@@ -320,7 +341,8 @@ def _as_markdown(view: SessionView, messages: Sequence[Message]) -> str:
         woken = " (preloaded)" if message.source == "preloaded" else " (woken)" if message.source else ""
         body = _fenced(message.content) if message.role == "tool" else message.content
         when = _said_at(message) or f"{message.created_at:%Y-%m-%d %H:%M:%S} UTC"
-        parts.append(f"## {who}{woken} · {when}\n\n{body}")
+        earlier = " (earlier version)" if message.superseded_by else ""
+        parts.append(f"## {who}{woken}{earlier} · {when}\n\n{body}")
     return "\n\n".join(parts) + "\n"
 
 

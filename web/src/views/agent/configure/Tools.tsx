@@ -1,8 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
+import { Link } from "wouter";
+import { call } from "../../../api/client";
 import * as queries from "../../../api/queries";
 import type { McpServerShape } from "../../../api/rest.generated";
 import { TOOLSETS } from "../../../api/server.generated";
+import { Time } from "../../../components/text/times";
+import { ErrorText } from "../../../components/ui/ErrorText";
 import { Form } from "../../../components/ui/Form";
 import { Icon } from "../../../components/ui/Icon";
 import { SettingsSection } from "../../../components/ui/SettingsSection";
@@ -52,6 +56,7 @@ export function Tools(part: PartProps) {
       </div>
       <McpServers {...part} isOwner={isOwner} />
       <AskFirst {...part} />
+      <Allowed agentId={agent.id} />
       <Toggle
         label="Write its own skills"
         hint="It may save instructions for itself in its workspace, and read them in later runs."
@@ -171,6 +176,45 @@ function AskFirst({ agent, save }: PartProps) {
         <button type="submit">Add</button>
       </Form>
       <Problem text={problem} />
+    </div>
+  );
+}
+
+/** Tools that a person has allowed in a session, which are not asked about there. */
+function Allowed({ agentId }: { agentId: string }) {
+  const allowed = useQuery(queries.allowances(agentId)).data ?? [];
+  const revoke = queries.useAct(
+    (id: string) =>
+      call("DELETE /agents/{agent_id}/allowances/{allowance_id}", { path: { agent_id: agentId, allowance_id: id } }),
+    [["agents", agentId, "allowances"]],
+  );
+  if (allowed.length === 0) return null;
+  return (
+    <div className="stack" role="group" aria-label="Always allowed">
+      <h3>Always allowed</h3>
+      <p className="muted small">Allowed with “Always allow” in a session, and only there; scheduled runs there too.</p>
+      <ul className="allowed-tools">
+        {allowed.map((each) => (
+          <li key={each.id}>
+            <span>
+              <code>{each.tool}</code> in{" "}
+              <Link href={`/ui/sessions/${each.session_id}`}>{each.session_title || "New session"}</Link>,{" "}
+              <span className="muted small">
+                since <Time at={each.created_at} />
+              </span>
+            </span>
+            <button
+              type="button"
+              className="small"
+              aria-label={`Revoke ${each.tool} in ${each.session_title || "New session"}`}
+              onClick={() => revoke.mutate(each.id)}
+            >
+              Revoke
+            </button>
+          </li>
+        ))}
+      </ul>
+      <ErrorText error={revoke.error} />
     </div>
   );
 }

@@ -3,7 +3,7 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError, call } from "../../../api/client";
-import { type Cell, changes, useWrite } from "../../../api/database";
+import { type Cell, changes, useWrite, type WhichChanges } from "../../../api/database";
 import { problemOf } from "../../../api/queries";
 import type { ChangeShape } from "../../../api/rest.generated";
 import { Loading } from "../../../components/frame/Page";
@@ -16,15 +16,16 @@ import "./Changes.css";
 interface Props {
   agentId: string;
   zone: string | undefined;
-  which: { run_id?: string; table?: string; row_id?: number };
+  which: WhichChanges;
   nothing: string; // shown without entries
+  isWhole?: boolean; // no earlier ones are offered
 }
 
 export function useChanges(agentId: string, which: Props["which"]) {
   return useInfiniteQuery(changes(agentId, which));
 }
 
-export function Changes({ agentId, zone, which, nothing }: Props) {
+export function Changes({ agentId, zone, which, nothing, isWhole = false }: Props) {
   const found = useChanges(agentId, which);
   if (found.error instanceof ApiError && found.error.code === "database_locked")
     return <p className="muted">The agent's database is locked, so its changes cannot be shown.</p>;
@@ -39,7 +40,7 @@ export function Changes({ agentId, zone, which, nothing }: Props) {
           <Change key={entry.id} agentId={agentId} entry={entry} zone={zone} />
         ))}
       </ol>
-      {found.hasNextPage && (
+      {found.hasNextPage && !isWhole && (
         <button
           type="button"
           className="small"

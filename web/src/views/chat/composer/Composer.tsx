@@ -1,7 +1,17 @@
 /** The message box: text, pictures and files, by keyboard, button, paste and drop. */
 
-import { type ClipboardEvent, type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useRef } from "react";
 import { areShortcutsOn } from "../../../components/keyboard/setting";
+import {
+  type ClipboardEvent,
+  type KeyboardEvent,
+  type ReactNode,
+  type Ref,
+  type RefObject,
+  useEffect,
+  useImperativeHandle,
+  useLayoutEffect,
+  useRef,
+} from "react";
 import { Icon } from "../../../components/ui/Icon";
 import type { OutgoingMessage } from "../sending";
 import { AttachButton, Attachments } from "./Attachments";
@@ -11,7 +21,12 @@ import { useFileDrop } from "./useFileDrop";
 import { useQueuedSend } from "./useQueuedSend";
 import "./Composer.css";
 
+export interface ComposerHandle {
+  quote: (text: string) => void; // adds a quotation to the draft
+}
+
 interface Props {
+  ref?: Ref<ComposerHandle>;
   draftKey: string;
   getSessionId: () => Promise<string>; // may create the session
   isBusy: boolean;
@@ -25,6 +40,13 @@ interface Props {
 
 export function Composer({ draftKey, getSessionId, isBusy, isWoken, endedCount, onSend, onStop, ...rest }: Props) {
   const [text, setText] = useDraft(draftKey);
+  const area = useRef<HTMLTextAreaElement>(null);
+  useImperativeHandle(rest.ref, () => ({
+    quote: (quoted) => {
+      setText(withQuotation(text, quoted));
+      area.current?.focus();
+    },
+  }));
   const attached = useAttachments(getSessionId);
   const sending = useQueuedSend({
     isReady: text.trim() !== "" && !attached.isUploading,
@@ -77,6 +99,7 @@ export function Composer({ draftKey, getSessionId, isBusy, isWoken, endedCount, 
       <div className="composer-box">
         <Attachments attached={attached} />
         <MessageArea
+          area={area}
           text={text}
           placeholder={rest.placeholder}
           onChange={setText}
@@ -122,7 +145,14 @@ function QueuedNotice({ isWoken, onUnqueue }: { isWoken: boolean; onUnqueue: () 
 
 const MAX_HEIGHT = 260; // pixels
 
+/** Add a text to a draft, each of its lines marked as quoted. */
+function withQuotation(draft: string, quoted: string): string {
+  const lines = quoted.trim().split("\n");
+  return `${draft.trimEnd()}${draft.trim() && "\n\n"}${lines.map((line) => `> ${line}`).join("\n")}\n\n`;
+}
+
 interface MessageAreaProps {
+  area: RefObject<HTMLTextAreaElement | null>;
   text: string;
   placeholder: string;
   onChange: (text: string) => void;
@@ -131,19 +161,18 @@ interface MessageAreaProps {
 }
 
 /** A text area as high as its text. */
-function MessageArea({ text, placeholder, onChange, onKeyDown, onPaste }: MessageAreaProps) {
-  const area = useRef<HTMLTextAreaElement>(null);
+function MessageArea({ area, text, placeholder, onChange, onKeyDown, onPaste }: MessageAreaProps) {
   useLayoutEffect(() => {
     // On a phone the focus would bring up the keyboard over the conversation.
     if (matchMedia("(pointer: fine)").matches) area.current?.focus();
-  }, []);
+  }, [area]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the height follows the text
   useEffect(() => {
     const box = area.current;
     if (!box) return;
     box.style.height = "auto";
     box.style.height = `${Math.min(box.scrollHeight, MAX_HEIGHT)}px`;
-  }, [text]);
+  }, [area, text]);
   return (
     <textarea
       ref={area}

@@ -1,41 +1,82 @@
 /** One message and the answer to it. */
 
-import { memo } from "react";
+import { memo, useState } from "react";
 import { Link } from "wouter";
 import { call } from "../../../api/client";
 import { useAct } from "../../../api/queries";
-import type { MessageShape, RunShape } from "../../../api/rest.generated";
+import type { MessageShape, RunShape, SessionDetail } from "../../../api/rest.generated";
 import { reasonText } from "../../../components/text/labels";
 import { Markdown } from "../../../components/text/Markdown";
 import { Time, took } from "../../../components/text/times";
 import { ErrorText } from "../../../components/ui/ErrorText";
 import { Icon } from "../../../components/ui/Icon";
 import type { LiveRun } from "../stream";
-import { Items, RunOfItems } from "./Items";
+import { EarlierVersion } from "./actions/EarlierVersion";
+import { EditMessage } from "./actions/EditMessage";
+import { type Actions, answerText, isOfPerson, MessageActions } from "./actions/MessageActions";
+import { AgentOfItems, RunOfItems } from "./contexts";
+import { Items } from "./Items";
 import { Picture } from "./Picture";
 import type { Turn } from "./turns";
 import "./TurnView.css";
 
 interface Props {
   turn: Turn;
-  sessionId: string;
+  session: SessionDetail;
+  actions: Actions | null; // null: an earlier version, which is only read
+  canRetry: boolean; // it is the last turn, and no run is in progress
   live: LiveRun | null; // of this turn
   run: RunShape | undefined;
+  earlierRuns: RunShape[] | undefined; // the session's runs, if this turn has earlier versions
   zone: string | undefined;
   isLast: boolean;
 }
 
-export const TurnView = memo(function TurnView({ turn, sessionId, live, run, zone, isLast }: Props) {
+export const TurnView = memo(function TurnView(props: Props) {
+  const { turn, session, live, run, zone, isLast, actions, canRetry } = props;
+  const [isEditing, setEditing] = useState(false);
   const items = live ? live.items : turn.items;
   const isRunning = live?.status === "running";
+  const asked = turn.asked;
+  const canReplace = canRetry && asked !== null && asked.id !== "pending" && isOfPerson(asked);
   return (
     <article className="turn">
-      {turn.asked && <Asked message={turn.asked} sessionId={sessionId} zone={zone} />}
+      {turn.versions.map((version) => (
+        <EarlierVersion key={version[0]?.key} turns={version}>
+          {(each) => (
+            <TurnView
+              {...props}
+              key={each.key}
+              turn={each}
+              run={props.earlierRuns?.find((one) => one.id === each.runId)}
+              actions={null}
+              canRetry={false}
+              live={null}
+              isLast={false}
+            />
+          )}
+        </EarlierVersion>
+      ))}
+      {asked && isEditing && canReplace ? (
+        <EditMessage message={asked} turn={turn} onSend={actions?.retry} onClose={() => setEditing(false)} />
+      ) : (
+        asked && <Asked message={asked} sessionId={session.id} zone={zone} />
+      )}
+      {asked && actions && !isEditing && (
+        <MessageActions
+          of="message"
+          text={asked.content}
+          actions={actions}
+          onEdit={canReplace ? () => setEditing(true) : null}
+        />
+      )}
       {(items.length > 0 || isRunning) && (
         <div className="reply" aria-busy={isRunning}>
-          <RunOfItems value={turn.runId}>
-            <Items items={items} />
-          </RunOfItems>
+          <AgentOfItems value={run?.agent_id ?? session.agent_id}>
+            <RunOfItems value={turn.runId}>
+              <Items items={items} />
+            </RunOfItems>
+          </AgentOfItems>
           {isRunning && !showsWork(items) && (
             <p className="waiting" role="status">
               <span className="dots" aria-hidden="true">
@@ -49,6 +90,14 @@ export const TurnView = memo(function TurnView({ turn, sessionId, live, run, zon
         </div>
       )}
       {!isRunning && <Ending turn={turn} live={live} run={run} zone={zone} isLast={isLast} />}
+      {!isRunning && actions && (answerText(items) !== "" || canReplace) && (
+        <MessageActions
+          of="answer"
+          text={answerText(items)}
+          actions={actions}
+          onRetry={canReplace ? () => actions.retry(asked, null) : null}
+        />
+      )}
     </article>
   );
 });
@@ -128,7 +177,7 @@ const ENDINGS: Record<string, string> = {
 };
 
 /** The end of a run: its time, or that it failed or was stopped, with a button to continue. */
-function Ending({ turn, live, run, zone, isLast }: Omit<Props, "sessionId">) {
+function Ending({ turn, live, run, zone, isLast }: Pick<Props, "turn" | "live" | "run" | "zone" | "isLast">) {
   const status = live && live.status !== "done" ? live.status : run?.status;
   const message = live?.error?.message ?? run?.error;
   if (status === "failed" || status === "stopped" || status === "interrupted") {

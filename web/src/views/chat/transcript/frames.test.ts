@@ -26,6 +26,14 @@ describe("addFrame", () => {
       { kind: "tool", isRunning: false, result: "text", success: false },
     ]);
   });
+  it("keeps an earlier call whose id a provider uses again", () => {
+    const answered: SessionFrame = { ...started, type: "tool_call", result: "text", success: true };
+    const again: SessionFrame = { ...started, tool: "list_files" };
+    expect(itemsAfter(started, answered, again)).toMatchObject([
+      { tool: "read_file", result: "text" },
+      { tool: "list_files", result: null, isRunning: true },
+    ]);
+  });
   it("asks for approval in the call's own card", () => {
     const asked = itemsAfter({ type: "approval_requested", tool: "shell", args: {}, call_id: "c" });
     expect(asked).toMatchObject([{ approval: "asked", isRunning: true }]);

@@ -34,11 +34,12 @@ function addTo(before: Item[], frame: SessionFrame, now: number | null): Item[] 
       return withTool(withoutPlanning(items), {
         ...newTool(frame.call_id, frame.tool, frame.args),
         isRunning: true,
+        sentence: frame.sentence ?? "",
         approval: "asked",
       });
     case "approval_answered":
       return items.map((item) =>
-        item.kind === "tool" && item.callId === frame.call_id
+        item.kind === "tool" && item.callId === frame.call_id && item.result === null
           ? { ...item, approval: frame.approved ? "approved" : "refused" }
           : item,
       );
@@ -98,7 +99,7 @@ function withoutPlanning(items: Item[]): Item[] {
 
 function startTool(items: Item[], frame: Extract<SessionFrame, { type: "tool_started" }>, now: number | null): Item[] {
   const before = settle(settle(withoutPlanning(items), "text"), "thinking");
-  const asked = before.find((item) => item.kind === "tool" && item.callId === frame.call_id);
+  const asked = before[indexOfOpen(before, frame.call_id)];
   const approval = asked?.kind === "tool" ? asked.approval : null;
   return withTool(before, {
     ...newTool(frame.call_id, frame.tool, frame.args),
@@ -108,14 +109,19 @@ function startTool(items: Item[], frame: Extract<SessionFrame, { type: "tool_sta
   });
 }
 
+/** Return the place of a call that has no result yet. Some providers use an id again for a later call. */
+function indexOfOpen(items: Item[], callId: string): number {
+  return items.findLastIndex((item) => item.kind === "tool" && item.callId === callId && item.result === null);
+}
+
 /** Replace a call's item, or add it at the end. */
 function withTool(items: Item[], tool: Tool): Item[] {
-  const index = items.findLastIndex((item) => item.kind === "tool" && item.callId === tool.callId);
+  const index = indexOfOpen(items, tool.callId);
   return index < 0 ? [...items, tool] : items.with(index, tool);
 }
 
 function answerTool(items: Item[], frame: Extract<SessionFrame, { type: "tool_call" }>, now: number | null): Item[] {
-  const index = items.findLastIndex((item) => item.kind === "tool" && item.callId === frame.call_id);
+  const index = indexOfOpen(items, frame.call_id);
   const begun = (items[index] as Tool | undefined) ?? newTool(frame.call_id, frame.tool, frame.args);
   const tool: Tool = {
     ...begun,

@@ -44,6 +44,7 @@ export interface Tool {
   startedAt: number | null; // milliseconds; null: it began before the page was open
   seconds: number | null;
   inner: Item[]; // what a subagent does
+  sentence: string; // what a call that needs approval would do
   approval: "asked" | "approved" | "refused" | null; // null: it needs none
 }
 export type Item = Thinking | Text | Plan | Planning | Wait | Note | Tool;
@@ -61,6 +62,7 @@ export function newTool(callId: string, tool: string, args: Record<string, unkno
     startedAt: null,
     seconds: null,
     inner: [],
+    sentence: "",
     approval: null,
   };
 }

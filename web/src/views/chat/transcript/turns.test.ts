@@ -45,6 +45,41 @@ describe("toTurns", () => {
   });
 });
 
+describe("calls with the same id", () => {
+  it("of an agent and its subagent are apart", () => {
+    const of = (tool: string) => ({ call_id: "call_1", tool, args: {} });
+    const step = (role: string, content: string, more: Partial<MessageShape>) =>
+      message("subagent", content, "r1", { subagent: { id: "call_1", agent: "Digger", role }, ...more });
+    const saved = [
+      message("user", "Dig", "r1"),
+      message("assistant", "", "r1", { tool_calls: [of("spawn_agent")] }),
+      step("assistant", "", { tool_calls: [of("list_files")] }),
+      step("tool", "a.txt", { tool: { ...of("list_files"), success: true } }),
+      message("tool", "Found it.", "r1", { tool: { ...of("spawn_agent"), success: true } }),
+    ];
+    expect(toTurns(saved)[0]?.items).toMatchObject([
+      { tool: "spawn_agent", result: "Found it.", inner: [{ tool: "list_files", result: "a.txt" }] },
+    ]);
+  });
+});
+
+describe("versions", () => {
+  it("of a turn are in the turn that replaced them, one after the other", () => {
+    const saved = [
+      message("user", "Before", "r0"),
+      message("user", "One", "r1", { superseded_by: "r2" }),
+      message("assistant", "First", "r1", { superseded_by: "r2" }),
+      message("user", "Two", "r2", { superseded_by: "r3" }),
+      message("user", "Three", "r3"),
+      message("assistant", "Third", "r3"),
+    ];
+    const turns = toTurns(saved);
+    expect(shown(turns).map(([, asked]) => asked)).toEqual(["Before", "Three"]);
+    const versions = turns[1]?.versions.map((each) => each.map((turn) => [turn.asked?.content, turn.count]));
+    expect(versions).toEqual([[["One", 2]], [["Two", 1]]]);
+  });
+});
+
 describe("what the server says", () => {
   it("is a note of its own, beside the answer it is about", () => {
     const saved = [

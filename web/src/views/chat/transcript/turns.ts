@@ -11,6 +11,9 @@ export interface Turn {
   asked: MessageShape | null;
   items: Item[];
   isCutOff: boolean;
+  supersededBy: string | null; // the run that replaced it, by a retry or an edit
+  versions: Turn[][]; // earlier versions of it, each with the turns that it replaced
+  count: number; // messages of a person and of the agent in it
 }
 
 /** A message that was sent and is not yet in the saved transcript. */
@@ -20,7 +23,16 @@ export interface PendingMessage {
   savedBefore: number; // how many messages were saved when it was sent
 }
 
-const EMPTY: Turn = { key: "", runId: null, asked: null, items: [], isCutOff: false };
+const EMPTY: Turn = {
+  key: "",
+  runId: null,
+  asked: null,
+  items: [],
+  isCutOff: false,
+  supersededBy: null,
+  versions: [],
+  count: 0,
+};
 
 /** Return the turns of a session: those saved, the pending message, and one for each run that is still streaming. */
 export function assembleTurns(
@@ -75,19 +87,35 @@ export function toTurns(messages: MessageShape[]): Turn[] {
     const goesOn = isAnswer || turn?.runId === message.run_id || message.source === "preloaded";
     if (message.role === "user" || !turn || !goesOn) {
       turn = {
+        ...EMPTY,
         key: message.id,
         runId: message.run_id,
         asked: message.role === "user" ? message : null,
         items: [],
-        isCutOff: false,
+        supersededBy: message.superseded_by ?? null,
       };
       turns.push(turn);
       openCalls = new Map();
     }
     turn.runId ??= message.run_id;
+    if (message.role === "user" || message.role === "assistant") turn.count += 1;
     if (message.role !== "user") addSaved(turn, message, openCalls);
   }
-  return withKeys(turns);
+  return withVersions(withKeys(turns));
+}
+
+/** Put turns that were replaced into the turn that replaced them. */
+function withVersions(turns: Turn[]): Turn[] {
+  const shown: Turn[] = [];
+  let versions: Turn[][] = [];
+  for (const turn of turns) {
+    if (turn.supersededBy === null) {
+      shown.push({ ...turn, versions });
+      versions = [];
+    } else if (versions.at(-1)?.[0]?.supersededBy === turn.supersededBy) versions.at(-1)?.push(turn);
+    else versions.push([turn]);
+  }
+  return shown;
 }
 
 /** Key turns by their run, so that a turn is not rendered again from scratch when its message is saved. */
@@ -106,15 +134,17 @@ type OpenCalls = Map<string, { tool: Tool; at: number }>;
 
 function addSaved(turn: Turn, message: MessageShape, openCalls: OpenCalls): void {
   if (message.subagent) {
-    const host = turn.items.find((item) => item.kind === "tool" && item.callId === message.subagent?.id);
-    if (host?.kind === "tool") addStep(host.inner, { ...message, role: message.subagent.role }, openCalls);
+    const { id, role } = message.subagent;
+    const host = turn.items.findLast((item) => item.kind === "tool" && item.callId === id);
+    if (host?.kind === "tool") addStep(host.inner, { ...message, role }, openCalls, `${id}.`);
     return;
   }
   turn.isCutOff ||= message.is_cut_off ?? false;
   addStep(turn.items, message, openCalls);
 }
 
-function addStep(items: Item[], message: MessageShape, openCalls: OpenCalls): void {
+/** Add a saved step. `within` marks the calls of a subagent, which may have the same ids as others. */
+function addStep(items: Item[], message: MessageShape, openCalls: OpenCalls, within = ""): void {
   const at = Date.parse(message.created_at);
   if (message.role === "plan") {
     items.push({ kind: "plan", text: message.content });
@@ -136,7 +166,7 @@ function addStep(items: Item[], message: MessageShape, openCalls: OpenCalls): vo
       success?: boolean;
       metadata?: Record<string, unknown>;
     };
-    const open = openCalls.get(saved.call_id ?? "");
+    const open = openCalls.get(within + (saved.call_id ?? ""));
     const tool = open?.tool ?? newTool(saved.call_id ?? message.id, saved.tool ?? "tool", saved.args ?? {});
     if (!open) items.push(tool);
     tool.result = message.content;
@@ -159,7 +189,7 @@ function addStep(items: Item[], message: MessageShape, openCalls: OpenCalls): vo
     const { call_id, tool, args } = call as { call_id: string; tool: string; args: Record<string, unknown> };
     const item = newTool(call_id, tool, args ?? {});
     items.push(item);
-    openCalls.set(call_id, { tool: item, at });
+    openCalls.set(within + call_id, { tool: item, at });
   }
 }
 
