@@ -21,6 +21,7 @@ from wakeful.domain.types import (
     Message,
     Notice,
     Pause,
+    PushSubscription,
     Run,
     RunUsage,
     Session,
@@ -187,6 +188,7 @@ PAUSES = Table(Pause)
 DECISIONS = Table(Decision)
 NOTICES = Table(Notice)
 CHANNELS = Table(Channel)
+PUSH_SUBSCRIPTIONS = Table(PushSubscription)
 TOKENS = Table(Token)
 USAGE = Table(RunUsage)
 UPLOADS = Table(Upload)

@@ -208,7 +208,7 @@ async def test_a_next_run_whose_answer_got_lost_holds_its_slot_and_is_not_replac
 
 async def test_a_notification_whose_answer_got_lost_is_told_once_and_counts_as_told(harness, line):
     services = harness.node.services
-    notify = Notify(harness.node.store, harness.clock, services.channels, services.hub, services.data.views_of)
+    notify = Notify(harness.node.store, harness.clock, services.deliverer, services.hub, services.data.views_of)
     session = await harness.session()
     run = await harness.node.runs.ask(session.id, harness.user.id, "Watch the build")
     await harness.work()
