@@ -215,7 +215,7 @@ async def test_a_notification_whose_answer_got_lost_is_told_once_and_counts_as_t
     line.cut_at(b"COMMIT")
     told = await notify.send(run, harness.agent, "Red", "Three tests fail.")
     assert line.cuts == 1
-    assert (told.is_new, told.channels is not None) == (True, True)
+    assert (told.is_new, told.deliveries is not None) == (True, True)
     assert [notice.id for notice in await harness.notices()] == [told.notice.id]
 
 

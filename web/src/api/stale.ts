@@ -12,7 +12,7 @@ const STALE: Record<EventsFrame["type"], string[]> = {
   session_update: ["sessions"],
   run_update: ["sessions", "runs", "agenda", "usage"],
   agent_update: ["agents", "pause", "sessions", "wakes", "agenda"], // a pause too is one
-  notification: ["notifications", "channels", "instructions"],
+  notification: ["notifications", "channels", "push", "instructions"],
   session_sync: ALL,
   db_update: [],
   heartbeat: [],

@@ -45,6 +45,14 @@ class Taken:
     delivery: Delivery | None  # why nothing is sent; None: it is
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """The public key to subscribe with, or why there is none."""
+
+    public_key: str | None
+    problem: str | None
+
+
 class Push:
     """Manages browsers with push messages. Endpoints go to the store and the sending process, nowhere else."""
 
@@ -59,16 +67,18 @@ class Push:
 
     async def settle(self) -> None:
         """Create the key that signs messages, unless this or another node has."""
-        try:
-            push_keys.decrypt(self._device_key, await self._key())
-        except rules.PushKeyUnreadable as error:  # the server has other things to do
-            log.warning("push messages cannot be signed", extra={"problem": error.message})
+        problem = (await self.offer()).problem
+        if problem is not None:  # the server has other things to do
+            log.warning("push messages cannot be signed", extra={"problem": problem})
 
-    async def public_key(self) -> str:
-        """Return the key that browsers need in order to subscribe."""
+    async def offer(self) -> Offer:
+        """Return the key that browsers need in order to subscribe, if this node can sign with it."""
         key = await self._key()
-        push_keys.decrypt(self._device_key, key)  # a subscription that cannot be sent to is not offered
-        return key.public_key
+        try:
+            push_keys.decrypt(self._device_key, key)
+        except rules.PushKeyUnreadable as error:
+            return Offer(public_key=None, problem=error.message)
+        return Offer(public_key=key.public_key, problem=None)
 
     async def of_user(self, user_id: str) -> list[PushSubscription]:
         now = self._clock.now()

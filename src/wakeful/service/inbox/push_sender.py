@@ -44,7 +44,11 @@ def _try(request: Mapping[str, Any], context: ssl.SSLContext, refusal: Callable[
     except (OSError, http.client.HTTPException) as error:
         if refused := refusal():
             return {"error": refused}
-        return {"error": f"the push service cannot be reached ({type(error).__name__})", "is_temporary": True}
+        is_untrusted = isinstance(error, ssl.SSLCertVerificationError)
+        return {
+            "error": f"the push service cannot be reached ({type(error).__name__})",
+            "is_temporary": not is_untrusted,
+        }
     finally:
         connection.close()
 

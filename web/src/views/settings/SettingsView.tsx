@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { call, explain } from "../../api/client";
+import { leave } from "../../api/push";
 import * as queries from "../../api/queries";
 import { forgetSecret } from "../../api/secret";
 import { openInTab } from "../../api/tickets";
@@ -12,6 +13,7 @@ import { BrowserNotifications } from "../inbox/InboxView";
 import { Channels } from "./Channels";
 import { Models } from "./Models";
 import { People } from "./People";
+import { Push } from "./Push";
 import { Storage } from "./Storage";
 import { Tokens } from "./Tokens";
 import { You } from "./You";
@@ -28,6 +30,7 @@ export default function SettingsView() {
         {isAdmin && me.user.role === "owner" && <Models />}
         <ThisBrowser />
         {isAdmin && <You />}
+        {isAdmin && <Push />}
         {isAdmin && <Channels />}
         {isAdmin && <Tokens />}
         {isAdmin && me.user.role === "owner" && <People meId={me.user.id} />}
@@ -81,7 +84,7 @@ function ServerFacts() {
 function ThisBrowser() {
   const [theme, setTheme] = useState<Theme>(currentTheme);
   const logOut = queries.useAct(
-    () => call("POST /logout"),
+    () => leave().then(() => call("POST /logout")),
     [],
     () => {
       forgetSecret();

@@ -31,7 +31,8 @@ class BrowserShape(Shape):
 
 
 class Browsers(Shape):
-    public_key: str = Field(description="The `applicationServerKey` to subscribe with.")
+    public_key: str | None = Field(description="The `applicationServerKey` to subscribe with; null if it is unusable.")
+    problem: str | None = Field(description="Why no browser can be added.")
     browsers: list[BrowserShape]
 
 
@@ -54,8 +55,10 @@ class PushTestShape(Sparse):
 @router.get("/push-subscriptions")
 async def list_browsers(caller: Reader, services: ServicesDep) -> Browsers:
     """List the caller's browsers that get push messages, and the key to subscribe with."""
+    offer = await services.push.offer()
     return Browsers(
-        public_key=await services.push.public_key(),
+        public_key=offer.public_key,
+        problem=offer.problem,
         browsers=[BrowserShape.model_validate(each) for each in await services.push.of_user(caller.user.id)],
     )
 
