@@ -10,20 +10,11 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
+from browser.places import make_places
 from browser.visits import check_with_axe, go, load_axe, watch
-from live_server import Patient, eventually, running_server
-from openai_server import call, calls, say, stream, thinking
+from live_server import Patient, running_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-BEDS = "day,plant,beds,note\n2026-11-01,tomato,3,\n2026-11-03,bean,5,climbs\n2026-11-09,leek,2,\n2026-11-12,beet,4,\n"
-VIEWS = [
-    ("beds_by_plant", "bar", "SELECT plant, beds, beds * 1.5 AS next_year FROM garden WHERE beds > 0"),
-    ("beds_over_time", "line", "SELECT day, beds FROM garden WHERE day IS NOT NULL"),
-    ("share_of_beds", "pie", "SELECT plant, beds FROM garden WHERE beds >= :least"),
-    ("all_beds", "number", "SELECT sum(beds) AS beds, count(*) AS plants FROM garden"),
-    ("notes", "table", "SELECT plant, note FROM garden"),
-]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -34,65 +25,7 @@ async def server(own_files):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def places(server):
-    """Every page by its name, with something of everything on each."""
-    session = await server.session("Notes on the garden")
-    server.provider.then(
-        stream(*thinking("Let me see"), *call("write_file", '{"path": "a.txt", "content": "x"}'), finish="tool_calls"),
-        calls(
-            *call("read_file", '{"path": "gone.txt"}', id="call_2"),
-            *call("read_file", '{"path": "gone.txt"}', index=1, id="call_3"),
-        ),
-        say(
-            "# Title\n\nA [link](https://example.org), `code` and\n\n```js\nlet x = 1\n```\n\n| a | b |\n",
-            "|---|---|\n| 1 | 2 |\n\n- [x] done\n- one\n\n> quote\n",
-        ),
-    )
-    async with server.watch(session) as client:
-        await client.ask("Show me all sorts of things")
-    brief = "Read garden.txt with read_file and say what it contains."
-    asked = {"call_type": "recurring", "when": "2h", "interval_seconds": 14_400, "additional_context_message": brief}
-    await server.call("POST", f"/sessions/{session}/recall", json=asked | {"internal_comment": "Look at the garden"})
-    [run] = await server.runs_of(session)
-    agent = run["agent_id"]
-    server.provider.then(say("It is empty."))
-    await server.call("PUT", f"/agents/{agent}/next-run", json={"in_seconds": 0, "instructions": brief})
-    scheduled = await eventually(lambda: _ended(server, agent))
-    await server.call("PUT", f"/agents/{agent}/next-run", json={"in_seconds": 9_000, "instructions": brief})
-    more = {"name": "Researcher", "description": "Looks things up on the web", "self_scheduling": True}
-    await server.call("POST", "/agents", json=more | {"schedule": {"mode": "project"}, "timezone": "Asia/Tokyo"})
-    data = f"/agents/{agent}/db"
-    await server.call("POST", f"{data}/import", json={"table": "garden", "text": BEDS})
-    await server.call("POST", f"{data}/tables/garden/rows/delete", json={"row_ids": [3]})
-    late = {"plant": "pea", "note": "sow early " * 20}
-    await server.call("POST", f"{data}/tables/garden/rows", json={"rows": [late]})
-    least = {"name": "least", "description": "How many beds", "default": 1}
-    for name, render, sql in VIEWS:
-        view = {"sql": sql, "render": render, "pinned": True, "parameters": [least] if ":least" in sql else []}
-        await server.call("PUT", f"{data}/views/{name}", json=view)
-    return {
-        "start": "/",
-        "chat": f"/ui/sessions/{session}",
-        "agenda-week": "/ui/agenda",
-        "agenda-day": "/ui/agenda?view=day",
-        "inbox": "/ui/inbox",
-        "agents": "/ui/agents",
-        "configure": f"/ui/agents/{agent}/configure",
-        "home": f"/ui/agents/{agent}/home",
-        "schema": f"/ui/agents/{agent}/schema",
-        "data": f"/ui/agents/{agent}/data?table=garden&show=all",
-        "views": f"/ui/agents/{agent}/views?view=share_of_beds",
-        "activity": f"/ui/agents/{agent}/activity",
-        "run": f"/ui/runs/{run['id']}",
-        "scheduled-run": f"/ui/runs/{scheduled['id']}",
-        "scheduled-session": f"/ui/sessions/{scheduled['session_id']}",
-        "not-found": "/ui/nowhere",
-        "settings": "/ui/settings",
-    }
-
-
-async def _ended(server, agent):
-    runs = (await server.call("GET", "/runs", params={"agent_id": agent, "status": "success"}))["runs"]
-    return next((run for run in runs if run["kind"] == "next_run"), None)
+    return await make_places(server)
 
 
 # In the dark only the colours differ, on a phone only the layout, so axe looks for no more there.

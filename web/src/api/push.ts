@@ -54,6 +54,8 @@ export async function subscribe(offer: Browsers): Promise<void> {
   const body = { name: browserName(), endpoint: given.endpoint ?? "", p256dh, auth };
   const made = await call("POST /push-subscriptions", { body });
   const { token_id } = await queryClient.fetchQuery(me);
+  // Before it is saved: a list without this browser would mean that it was removed elsewhere.
+  await queryClient.fetchQuery({ ...pushBrowsers, staleTime: 0 });
   save({ id: made.id, tokenId: token_id });
 }
 

@@ -32,15 +32,15 @@ self.addEventListener("activate", (event) => {
 
 async function takeOver(): Promise<void> {
   for (const name of await caches.keys()) if (name !== CACHE) await caches.delete(name);
-  await self.registration.navigationPreload?.enable(); // the request for the page does not wait for this worker to start
   await self.clients.claim();
 }
 
+// Without navigation preload: it would request a download twice, and its ticket works once.
 self.addEventListener("fetch", (event) => {
   const { method, mode, url } = event.request;
   const { origin, pathname } = new URL(url);
   if (method !== "GET" || origin !== self.location.origin) return;
-  if (mode === "navigate" && isPage(pathname)) event.respondWith(openPage(event));
+  if (mode === "navigate" && isPage(pathname)) event.respondWith(openPage(event.request));
   else if (pathname.startsWith(ASSETS)) event.respondWith(loadAsset(event.request));
   else if (KEPT.includes(pathname)) event.respondWith(loadKept(event.request));
 });
@@ -49,9 +49,8 @@ function isPage(pathname: string): boolean {
   return pathname === "/" || pathname.startsWith("/ui/");
 }
 
-async function openPage(event: FetchEvent): Promise<Response> {
-  const loaded: Response | null = await (async () =>
-    (await event.preloadResponse) ?? (await fetch(event.request)))().catch(() => null);
+async function openPage(request: Request): Promise<Response> {
+  const loaded = await fetch(request).catch(() => null);
   if (loaded && !PROXY_ERRORS.includes(loaded.status)) return loaded;
   return (await caches.match(OFFLINE)) ?? loaded ?? Response.error();
 }
