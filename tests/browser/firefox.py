@@ -14,6 +14,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 FIREFOX = Path(__file__).parents[2] / "scripts" / "firefox.sh"
 PATIENCE = 40.0  # seconds
+START = 120.0  # seconds for a start with a new profile, which takes 5 on a machine that does nothing else
 
 # Nothing that needs the internet, and no questions at the first start.
 QUIET: Mapping[str, bool | int | str] = {
@@ -179,7 +180,7 @@ async def firefox(folder: Path, preferences: Mapping[str, bool | int | str]) -> 
 async def _find_address(process: asyncio.subprocess.Process) -> str:
     assert process.stderr is not None
     said: list[str] = []
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(START):
         while line := (await process.stderr.readline()).decode():
             said.append(line)
             if "WebDriver BiDi listening on " in line:
