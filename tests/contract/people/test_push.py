@@ -336,6 +336,9 @@ async def test_nothing_is_sent_to_a_browser_whose_login_was_revoked_or_has_expir
     await harness.sql(f"UPDATE tokens SET expires_at = 1 WHERE id = '{short}'")
     await announce(harness, notice(harness, id="notice-2", once_key="twice"))
     assert service.got == []
+    await harness.node.engine.upkeep.forget()
+    await harness.sql(f"UPDATE tokens SET expires_at = NULL WHERE id = '{short}'")
+    assert await push.of_user(harness.user.id) == []  # it was deleted, not only left out
 
 
 async def test_a_browser_in_which_someone_else_subscribes_no_longer_gets_the_formers_notices(

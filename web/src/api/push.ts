@@ -2,7 +2,7 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
-import { call } from "./client";
+import { ApiError, call } from "./client";
 import { me, pushBrowsers, queryClient } from "./queries";
 import type { Browsers } from "./rest.generated";
 import { shared } from "./shared";
@@ -111,11 +111,16 @@ export function useKeepPush(): void {
   useEffect(() => {
     if (!here || !login || !data) return;
     const isListed = data.browsers.some((each) => each.id === here.id);
-    // What fails here is shown in the settings.
     if (here.tokenId !== login) {
-      if (isPushOn()) void subscribe(data).catch(() => save(null));
+      if (isPushOn()) void subscribe(data).catch(giveUp);
     } else if (!isListed) void forget().catch(() => undefined);
   }, [here, login, data]);
+}
+
+/** After a renewal that failed, offer to subscribe again; while the server is away, it is tried later. */
+function giveUp(error: unknown): void {
+  const isAway = error instanceof ApiError && (error.status === 0 || error.status >= 500);
+  if (!isAway) save(null);
 }
 
 const BROWSERS: [RegExp, string][] = [

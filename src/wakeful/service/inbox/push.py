@@ -94,7 +94,7 @@ class Push:
 
         async def work(tx: Tx) -> PushSubscription:
             await tx.push.hold_user(user_id)
-            await tx.push.drop_ended(user_id, now)
+            await tx.push.drop_ended(now)
             browsers = await tx.push.of_user(user_id, now)
             known = next((each for each in browsers if each.endpoint == offered.endpoint), None)
             if known is not None:

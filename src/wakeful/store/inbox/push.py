@@ -43,10 +43,9 @@ class PushRows:
     async def forget(self, endpoint: str, keep: str) -> None:
         await self._statements.fetch("forget_push_endpoint", {"endpoint": endpoint, "keep": keep})
 
-    async def drop_ended(self, user_id: str, now: datetime) -> None:
-        """Delete the browsers of a user whose login has ended."""
-        params = {"user_id": user_id, "now": to_micros(now)}
-        await self._statements.fetch("drop_ended_push_subscriptions", params)
+    async def drop_ended(self, now: datetime) -> None:
+        """Delete the browsers whose login has ended."""
+        await self._statements.fetch("drop_ended_push_subscriptions", {"now": to_micros(now)})
 
     async def delete(self, subscription_id: str, user_id: str) -> None:
         """Remove a browser of a user."""

@@ -34,16 +34,13 @@ DELETE FROM push_subscriptions WHERE id = :id AND user_id = :user_id RETURNING i
 DELETE FROM push_subscriptions WHERE endpoint = :endpoint AND id <> :keep;
 
 -- name: drop_ended_push_subscriptions
--- Those of a user whose login has ended.
+-- Those whose login has ended.
 DELETE FROM push_subscriptions
-WHERE
-    user_id = :user_id
-    AND NOT EXISTS (
-        SELECT 1 FROM tokens t
-        WHERE
-            t.id = push_subscriptions.token_id AND t.revoked_at IS NULL
-            AND (t.expires_at IS NULL OR t.expires_at > :now)
-    );
+WHERE NOT EXISTS (
+    SELECT 1 FROM tokens t
+    WHERE
+        t.id = push_subscriptions.token_id AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > :now)
+);
 
 -- name: hold_push_user
 -- Two transactions about the browsers of a user wait for each other, so that two cannot both be the tenth.
