@@ -17,6 +17,7 @@ serve: page ## Start the server (ARGS="--port 9000" for options)
 test: setup page ## Run the tests (WAKEFUL_TEST_LONG=1 for the long variants; ARGS="-k name" for some)
 	@.venv/bin/python scripts/page.py test
 	@scripts/chromium.sh >/dev/null || true  # without a browser, only the tests that need one fail
+	@scripts/firefox.sh >/dev/null || true
 	@scripts/test_packages.sh
 	@PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -n 4 --dist=loadfile --no-loadscope-reorder $(PATIENCE) $(ARGS)
 

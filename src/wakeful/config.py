@@ -227,7 +227,9 @@ class Settings(BaseModel):
         tuple[HostName, ...],
         BeforeValidator(_split_commas),
         Says(accepts="a list of host names or addresses; in the environment separated by commas"),
-    ] = Field((), description="Hosts with private addresses that `fetch_url` and channels may connect to.")
+    ] = Field(
+        (), description="Hosts with private addresses that `fetch_url`, channels and push messages may connect to."
+    )
 
     shell_network: bool = Field(False, description="Let commands of the toolset `shell` use the network.")
     shell_read: Annotated[tuple[Directory, ...], Says(accepts="a list of paths", default="none")] = Field(
@@ -239,7 +241,9 @@ class Settings(BaseModel):
         "see [access](../access.md).",
     )
 
-    channel_timeout_seconds: Whole = _number(20, 1, 300, "Timeout for sending a notification over a channel.")
+    channel_timeout_seconds: Whole = _number(
+        20, 1, 300, "Timeout for sending a notification over a channel or to a push service."
+    )
 
     mcp: Annotated[
         dict[str, McpServer],

@@ -13,8 +13,10 @@ from playwright.async_api import Browser, Page, StorageState, StorageStateCookie
 
 from live_server import Server
 from wakeful.domain.types import Notice
+from wakeful.server.app import application
 from wakeful.server.gate import COOKIE
 from wakeful.server.login_page import STORAGE_KEY
+from wakeful.server.page import page_router
 
 PATIENCE = 20_000  # milliseconds
 CHROMIUM = Path(__file__).parents[2] / "scripts" / "chromium.sh"
@@ -41,6 +43,12 @@ def find_chromium() -> str:
     if asked.returncode != 0:
         raise NoChromium(asked.stderr.strip())
     return asked.stdout.strip()
+
+
+def serve_page(folder: Path) -> None:
+    """Let a server process that is about to start serve the page of another build."""
+    page_router.__defaults__ = (folder,)
+    application.cache_clear()  # its routes are made once
 
 
 async def log_in(address: str, token: str) -> StorageState:

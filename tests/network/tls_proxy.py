@@ -22,7 +22,7 @@ async def tls_proxy(name: str, port: int, folder: Path) -> AsyncIterator[int]:
         await asyncio.gather(_pass_on(reader, here), _pass_on(there, writer))
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(_write_certificate(name, folder / "proxy.pem"))
+    context.load_cert_chain(write_certificate(name, folder / "proxy.pem"))
     server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context)
     try:
         yield server.sockets[0].getsockname()[1]
@@ -41,7 +41,8 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
         writer.close()
 
 
-def _write_certificate(name: str, path: Path) -> Path:
+def write_certificate(name: str, path: Path) -> Path:
+    """Write a key and a self-signed certificate into one file, which clients can take as a CA too."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     certificate = (

@@ -6,7 +6,9 @@ import { type ApiError, onSignedOut } from "./api/client";
 import type { Notification as Notice } from "./api/frames.generated";
 import { useLinkState, useNews } from "./api/news";
 import { clearPageError, usePageError } from "./api/pageError";
+import { useKeepPush } from "./api/push";
 import * as queries from "./api/queries";
+import { onOpenRequest } from "./api/worker";
 import { Boundary } from "./components/frame/Boundary";
 import { lazyView } from "./components/frame/lazyView";
 import { showNotification } from "./components/frame/notifications";
@@ -28,6 +30,8 @@ const InboxView = lazyView(() => import("./views/inbox/InboxView"));
 const SettingsView = lazyView(() => import("./views/settings/SettingsView"));
 
 export function App() {
+  const [, navigate] = useLocation();
+  useEffect(() => onOpenRequest(navigate), [navigate]);
   return (
     <QueryClientProvider client={queries.queryClient}>
       <Boundary place="">
@@ -57,6 +61,7 @@ function LoginGate() {
 
 function Shell() {
   useReportZone();
+  useKeepPush();
   useNews(useCallback((notice: Notice) => void showNotification(notice), []));
   const [location] = useLocation();
   return (

@@ -16,8 +16,10 @@ from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
 from wakeful.service.inbox.channel_process import ChannelProcess
 from wakeful.service.inbox.channels import Channels
+from wakeful.service.inbox.deliverer import Deliverer
 from wakeful.service.inbox.feed import Feed
 from wakeful.service.inbox.notices import NoticeService
+from wakeful.service.inbox.push import Push
 from wakeful.service.models.catalog import ModelCatalog
 from wakeful.service.models.models import ModelService
 from wakeful.service.people.accounts import Accounts
@@ -60,13 +62,15 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
     stopping = Stopping(store, clock, rules)
     search_index = SearchIndex(store, clock)
     runs = RunService(store, stopping, clock, rules, directories)
+    channels, push = _channels(base), _push(base)
     return Services(
         accounts=Accounts(store, clock),
         agenda=AgendaService(store, clock, rules),
         agents=_agents(base, files, catalog, models.catalog),
         approvals=Approvals(store, clock),
-        channels=_channels(base),
+        channels=channels,
         data=data,
+        deliverer=Deliverer(store, clock, channels, push),
         directories=directories,
         feed=feed,
         hub=hub,
@@ -79,6 +83,7 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
         pauses=PauseService(store, runs, clock),
         presence=PresenceService(store, clock, base.owner),
         profiles=Profiles(store, clock, directories),
+        push=push,
         recalls=recalls,
         recent_logs=RecentLogs(clock),
         runs=runs,
@@ -134,8 +139,17 @@ def _agent_files(base: Base, directories: Directories) -> AgentFiles:
 
 
 def _channels(base: Base) -> Channels:
-    private, seconds = base.settings.fetch_private_hosts, base.settings.channel_timeout_seconds
-    return Channels(base.store, base.clock, ChannelProcess(private_hosts=private, seconds=seconds), private)
+    return Channels(base.store, base.clock, _channel_process(base), base.settings.fetch_private_hosts)
+
+
+def _push(base: Base) -> Push:
+    private = base.settings.fetch_private_hosts
+    return Push(base.store, base.clock, base.device_key, _channel_process(base), private)
+
+
+def _channel_process(base: Base) -> ChannelProcess:
+    settings = base.settings
+    return ChannelProcess(private_hosts=settings.fetch_private_hosts, seconds=settings.channel_timeout_seconds)
 
 
 def _retention(settings: Settings) -> Retention:

@@ -23,7 +23,7 @@ from wakeful.tools.web.web import Fetcher
 
 def build_tools(base: Base, services: Services, catalog: ToolCatalog, fetcher: Fetcher) -> Tools:
     """Put every built-in tool into the catalog. The toolset NAME is made by `make_tools` of `wakeful.tools.NAME`."""
-    notify = Notify(base.store, base.clock, services.channels, services.hub, services.data.views_of)
+    notify = Notify(base.store, base.clock, services.deliverer, services.hub, services.data.views_of)
     each_service = (getattr(services, field.name) for field in fields(services))
     deps = ToolDeps(*each_service, notify, fetcher, _shell(base.settings))
     for name in TOOLSETS:

@@ -123,7 +123,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     tools = build_tools(base, services, catalog, fetcher)
     briefings = build_briefings(base, services)
     titles = Titles(briefings, services.sessions, services.runs, models, clock)
-    outbox = Outbox(store, clock, services.channels)
+    outbox = Outbox(store, clock, services.deliverer)
 
     def note_finished(run: ClaimedRun, outcome: Outcome) -> None:
         services.metrics.note_finished(run, outcome)
@@ -139,6 +139,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     async def settle() -> None:
         mcp_servers.keep_unconfined(await settle_unconfined(store, settings.mcp))
         await parts.service.catalog.settle()
+        await services.push.settle()
 
     async def put_away() -> None:
         await outbox.aclose()

@@ -12,7 +12,8 @@ from wakeful.clock import Clock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.errors import Conflict, NotFound
 from wakeful.service.agents import directory_file
-from wakeful.service.models.keys import rewrap
+from wakeful.service.inbox import push_keys
+from wakeful.service.models import keys as model_keys
 from wakeful.store.drivers.database import Database
 from wakeful.store.drivers.postgres import PostgresDatabase
 from wakeful.store.drivers.sequence import SEQUENCE_FILE, Sequence
@@ -70,7 +71,7 @@ def rotate_device_key(settings: Settings) -> tuple[str, list[str]]:
         locked = [folder.name for folder in folders if not vault.rewrap(folder.name, old)]
         if settings.database_url is None and settings.store_encryption:
             change_key(settings.data_dir / STORE_FILE, old, new)
-        _change_model_keys(settings, old, new)
+        _change_stored_keys(settings, old, new)
         directory = directory_file.find(settings.data_dir)
         if directory is not None and directory.key_fingerprint is not None:
             directory_file.save_key(settings.data_dir, fingerprint(new))
@@ -78,13 +79,16 @@ def rotate_device_key(settings: Settings) -> tuple[str, list[str]]:
     return to_recovery_key(new), locked
 
 
-def _change_model_keys(settings: Settings, old: bytes, new: bytes) -> None:
-    """Encrypt the keys of models with the new device key."""
-    change = partial(rewrap, old, new)
+def _change_stored_keys(settings: Settings, old: bytes, new: bytes) -> None:
+    """Encrypt the keys of models and of push messages with the new device key."""
+    changes = {
+        "models": partial(model_keys.rewrap, old, new),
+        "push_key": partial(push_keys.rewrap, old, new),
+    }
     if settings.database_url is not None:
-        change_keys_in_postgres(settings.database_url.get_secret_value(), change)
+        change_keys_in_postgres(settings.database_url.get_secret_value(), changes)
     else:
-        change_keys(settings.data_dir / STORE_FILE, new if settings.store_encryption else None, change)
+        change_keys(settings.data_dir / STORE_FILE, new if settings.store_encryption else None, changes)
 
 
 def restore_device_key(settings: Settings, recovery_key: str) -> Path:

@@ -361,19 +361,38 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Channel:
-    """A way to reach a person outside of the inbox. Its address is a secret."""
+class Outlet:
+    """A way to reach a person outside of the inbox, with the messages of an hour and the last result."""
 
     id: str
     user_id: str
     name: str
-    url: str
-    shown: str  # the public part of the address
-    enabled: bool = True
     hour_from: datetime | None = None  # start of the hour whose messages are counted
     hour_count: int = 0
     last_sent_at: datetime | None = None
     last_error: str | None = None
     last_error_at: datetime | None = None
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channel(Outlet):
+    """A service that a person named. Its address is a secret."""
+
+    url: str
+    shown: str  # the public part of the address
+    enabled: bool = True
     updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushSubscription(Outlet):
+    """A browser that takes push messages. Whoever knows its endpoint can send to it, so that is a secret."""
+
+    token_id: str  # the login it was made with; when that ends, nothing is sent any more
+    endpoint: str
+    service: str  # the host of the endpoint
+    p256dh: str  # the browser's public key, base64url
+    auth: str  # shared with the browser only, base64url
+    contact: str | None = None  # address of the page, for the operator of the push service
+    wait_until: datetime | None = None  # its push service takes nothing before

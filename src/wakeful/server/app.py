@@ -13,7 +13,7 @@ from wakeful.server.login_attempts import Tries
 from wakeful.server.page import page_router
 from wakeful.server.rest.agents import agents, instruction_files, mcp_servers
 from wakeful.server.rest.database import database, rows, tables, views
-from wakeful.server.rest.inbox import channels, notifications
+from wakeful.server.rest.inbox import channels, notifications, push
 from wakeful.server.rest.models import models
 from wakeful.server.rest.ops import about, health, logs, storage
 from wakeful.server.rest.people import accounts
@@ -86,6 +86,7 @@ def application(version: str) -> FastAPI:
         notifications.router,
         page_router(),
         pauses.router,
+        push.router,
         recalls.router,
         runs.router,
         schedules.router,

@@ -68,10 +68,10 @@ def _hash(text: str) -> str:
 
 HEADERS = {
     "Content-Security-Policy": f"default-src 'none'; script-src {_hash(_SCRIPT)}; style-src {_hash(_STYLE)}; "
-    "connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
+    "connect-src 'self'; img-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
     "Cache-Control": "no-store",
 }
-# The same as web/public/icon.svg, so that the page loads nothing.
+# The same as web/public/icon.svg, which is missing where the page is not built.
 _ICON = """<svg width="48" height="48" aria-hidden="true" viewBox="0 0 32 32">
 <rect width="32" height="32" rx="8" fill="#2f6f62"/>
 <circle cx="16" cy="17" r="8" fill="none" stroke="#fff" stroke-width="2.4"/>
@@ -83,6 +83,7 @@ _PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
+<link rel="icon" href="/ui/icon.svg" type="image/svg+xml">
 <title>Log in · Wakeful</title>
 <style>{style}</style>
 <main>

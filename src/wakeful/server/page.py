@@ -24,14 +24,17 @@ POLICY = "; ".join(
         "img-src 'self' data: blob:",
         "connect-src 'self'",
         "manifest-src 'self'",
+        "worker-src 'self'",
         "form-action 'self'",
         "frame-ancestors 'none'",
         "base-uri 'none'",
         "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
+        "trusted-types service-worker",  # the one policy of web/src/api/worker.ts, which allows one address
     )
 )
 _HEADERS = {"Content-Security-Policy": POLICY, "Vary": "Accept-Encoding"}
+_WORKER = "sw.js"
+_WORKER_HEADERS = {"Service-Worker-Allowed": "/"}  # it is in /ui/, but the page also has the address /
 _FOREVER = "public, max-age=31536000, immutable"  # for files whose name contains a hash of their content
 _ASK_AGAIN = "no-cache"
 _NOT_BUILT = (
@@ -71,7 +74,7 @@ def page_router(folder: Path = FOLDER) -> APIRouter:
         file = file or files.get("index.html")
         if file is None:
             return HTMLResponse(_NOT_BUILT, status_code=503)
-        return _answer(file, request)
+        return _answer(file, request, _WORKER_HEADERS if path == _WORKER else {})
 
     return router
 
@@ -95,12 +98,16 @@ def _read(path: Path, folder: Path) -> _File:
 
 def _media_type(path: Path) -> str:
     # The system's table can have other types for these, with which browsers refuse to run a script.
-    known = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
+    known = {
+        ".css": "text/css; charset=utf-8",
+        ".js": "text/javascript; charset=utf-8",
+        ".webmanifest": "application/manifest+json",
+    }
     return known.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
 
 
-def _answer(file: _File, request: Request) -> Response:
-    headers = _HEADERS | {"ETag": file.etag, "Cache-Control": file.caching}
+def _answer(file: _File, request: Request, more: Mapping[str, str]) -> Response:
+    headers = {**_HEADERS, **more, "ETag": file.etag, "Cache-Control": file.caching}
     if file.etag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     content = file.content

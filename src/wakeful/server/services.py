@@ -14,8 +14,10 @@ from wakeful.service.agents.database import AgentData
 from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
 from wakeful.service.inbox.channels import Channels
+from wakeful.service.inbox.deliverer import Deliverer
 from wakeful.service.inbox.feed import Feed
 from wakeful.service.inbox.notices import NoticeService
+from wakeful.service.inbox.push import Push
 from wakeful.service.models.models import ModelService
 from wakeful.service.people.accounts import Accounts
 from wakeful.service.recent_logs import RecentLogs
@@ -49,6 +51,7 @@ class Services:
     approvals: Approvals
     channels: Channels
     data: AgentData
+    deliverer: Deliverer
     directories: Directories
     feed: Feed
     hub: Hub
@@ -61,6 +64,7 @@ class Services:
     pauses: PauseService
     presence: PresenceService
     profiles: Profiles
+    push: Push
     recalls: Recalls
     recent_logs: RecentLogs
     runs: RunService

@@ -113,5 +113,6 @@ class Upkeep:
             await tx.sessions.delete_old_events(now - self._retention.events)
             await tx.runs.roll_up_skipped(now - self._retention.skipped, 1_000)
             await tx.accounts.forget_ended(now, now - _KEEP_TOKENS)
+            await tx.push.drop_ended(now)
 
         await self._store.write(work, is_long=True)

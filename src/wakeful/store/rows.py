@@ -22,6 +22,7 @@ from wakeful.domain.types import (
     Message,
     Notice,
     Pause,
+    PushSubscription,
     Run,
     RunUsage,
     Session,
@@ -188,6 +189,7 @@ PAUSES = Table(Pause)
 DECISIONS = Table(Decision)
 NOTICES = Table(Notice)
 CHANNELS = Table(Channel)
+PUSH_SUBSCRIPTIONS = Table(PushSubscription)
 TOKENS = Table(Token)
 USAGE = Table(RunUsage)
 UPLOADS = Table(Upload)

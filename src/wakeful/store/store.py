@@ -18,6 +18,7 @@ from wakeful.store.errors import StoreUnavailable
 from wakeful.store.health import StoreHealth
 from wakeful.store.inbox.channels import ChannelRows
 from wakeful.store.inbox.notices import Notices
+from wakeful.store.inbox.push import PushRows
 from wakeful.store.migrate import Migration, load_migrations, migrate
 from wakeful.store.models.models import ModelRows
 from wakeful.store.people.accounts import AccountRows
@@ -50,6 +51,7 @@ class Tx:
         self.models = ModelRows(statements)
         self.notices = Notices(statements)
         self.presence = Presence(statements)
+        self.push = PushRows(statements)
         self.runs = RunRows(statements)
         self.search = SearchRows(statements)
         self.sessions = SessionRows(statements, self.search)

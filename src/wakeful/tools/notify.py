@@ -2,8 +2,9 @@
 
 from pydantic import Field
 
+from wakeful.domain.inbox.channels import Delivery
 from wakeful.domain.zones import write_time
-from wakeful.service.inbox.channels import Deliveries
+from wakeful.service.inbox.deliverer import Deliveries
 from wakeful.service.inbox.notify import Notify
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
 
@@ -20,15 +21,15 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
     async def notify(context: ToolContext, asked: NotifyUser) -> ToolResult:
         sent = await service.send(context.run, context.agent, asked.title, asked.body, asked.view_ref)
         at = write_time(sent.notice.created_at, context.agent.zone)
-        if sent.channels is None:
+        if sent.deliveries is None:
             text = f"inbox: not saved again, because the same title and body are there since {at}. Nothing was sent."
             outcomes = {"inbox": "duplicate"}
         else:
             pages = "1 page is" if sent.open_pages == 1 else f"{sent.open_pages or 'no'} pages are"
-            text = f"inbox: saved at {at}. browser: {pages} open here. {_channels(sent.channels)} "
+            text = f"inbox: saved at {at}. browser: {pages} open here. {_channels(sent.deliveries)} "
             text += f"Whether it was read is not known. Notification id: {sent.notice.id}."
             outcomes = {"inbox": "saved", "browser": f"{sent.open_pages} open"}
-            outcomes |= {each.channel: each.outcome for each in sent.channels.deliveries}
+            outcomes |= {_name(each): each.outcome for each in sent.deliveries.deliveries}
         return ToolResult(text=text, metadata={"channels": outcomes, "notification_id": sent.notice.id})
 
     text = (
@@ -45,9 +46,20 @@ def _channels(sent: Deliveries) -> str:
     if not sent.deliveries:
         return "Channels: none is set up."
     return " ".join(
-        f"channel {each.channel!r}: {_OUTCOMES[each.outcome]}{f' ({each.reason})' if each.reason else ''}."
+        f"{each.kind} {each.channel!r}: {_OUTCOMES[each.outcome]}{f' ({each.reason})' if each.reason else ''}."
         for each in sent.deliveries
     )
 
 
-_OUTCOMES = {"sent": "sent", "failed": "failed", "timed_out": "timed out", "rate_limited": "rate-limited, not sent"}
+def _name(each: Delivery) -> str:
+    return each.channel if each.kind == "channel" else f"push {each.channel}"
+
+
+_OUTCOMES = {
+    "sent": "sent",
+    "handed_over": "handed to the push service",
+    "gone": "not sent",
+    "failed": "failed",
+    "timed_out": "timed out",
+    "rate_limited": "rate-limited, not sent",
+}

@@ -220,7 +220,7 @@ async def call(harness, *, wake_id: str | None = None, node: Wakeful | None = No
     await harness.work()
     services = (node or harness.node).services
     notify = Notify(
-        (node or harness.node).store, harness.clock, services.channels, services.hub, services.data.views_of
+        (node or harness.node).store, harness.clock, services.deliverer, services.hub, services.data.views_of
     )
     agent = replace(harness.agent, toolsets=("notify",))
     context = ToolContext(run=replace(run, wake_id=wake_id), agent=agent, workspace=Path("/nowhere"))

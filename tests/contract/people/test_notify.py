@@ -18,7 +18,7 @@ from wakeful.tools.registry import ToolContext, ToolDeps, Tools
 @pytest.fixture
 def notify(harness) -> Notify:
     services = harness.node.services
-    return Notify(harness.node.store, harness.clock, services.channels, services.hub, services.data.views_of)
+    return Notify(harness.node.store, harness.clock, services.deliverer, services.hub, services.data.views_of)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ async def test_the_view_that_shows_more_is_kept_with_it(harness, run):
         return {"open_tasks": []}
 
     services = harness.node.services
-    notify = Notify(harness.node.store, harness.clock, services.channels, services.hub, views_of)
+    notify = Notify(harness.node.store, harness.clock, services.deliverer, services.hub, views_of)
     await notify.send(run, harness.agent, "Red", "Three tests fail.", "open_tasks")
     [notice] = await harness.notices()
     assert notice.view_ref == "open_tasks"

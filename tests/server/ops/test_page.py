@@ -49,6 +49,7 @@ async def test_the_policy_takes_nothing_inline_and_nothing_from_elsewhere(client
     assert rules["default-src"] == "'none'"
     assert rules["script-src"] == rules["style-src"] == rules["connect-src"] == "'self'"
     assert rules["require-trusted-types-for"] == "'script'"
+    assert rules["trusted-types"] == "service-worker"
     assert "unsafe" not in policy
     assert "http" not in policy
 

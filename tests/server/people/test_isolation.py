@@ -27,13 +27,14 @@ from websockets.exceptions import ConnectionClosed
 
 from asgi_client import asgi_server
 from harness import eventually
+from network.push_service import Browser
 from network.raw_requests import send_raw
 from wakeful.app.building import Wakeful, build
 from wakeful.app.files import database_of
 from wakeful.app.serving import build_http, welcome
 from wakeful.config import Settings
 from wakeful.domain.runs.approvals import Allowance, Approval
-from wakeful.domain.types import Channel, Notice
+from wakeful.domain.types import Channel, Notice, PushSubscription
 from wakeful.server.app import application
 
 TOKEN = "a-token-for-all-tests"
@@ -107,6 +108,10 @@ NEEDS = {
     ("PATCH", "/channels/{channel_id}"): "admin",
     ("DELETE", "/channels/{channel_id}"): "admin",
     ("POST", "/channels/{channel_id}/test"): "admin",
+    ("GET", "/push-subscriptions"): "read",
+    ("POST", "/push-subscriptions"): "admin",
+    ("DELETE", "/push-subscriptions/{subscription_id}"): "admin",
+    ("POST", "/push-subscriptions/{subscription_id}/test"): "admin",
     ("POST", "/download-tickets"): "read",
     ("GET", "/healthz"): None,
     ("GET", "/login"): None,
@@ -224,6 +229,7 @@ BODIES = {
     ("POST", "/models/test"): {"model": "demo"},
     ("PATCH", "/models/{name}"): {"context_window": 9_000},
     ("PUT", "/pause"): {"preset": "1h", "reason": "evil"},
+    ("POST", "/push-subscriptions"): {"name": "Evil", "endpoint": "https://192.0.2.1/evil"} | Browser().keys,
     ("POST", "/runs/{run_id}/approvals/{call_id}"): {"approve": True, "note": "evil"},
     ("POST", "/sessions"): {"title": "Evil"},
     ("PATCH", "/sessions/{session_id}"): {"title": "Evil"},
@@ -356,6 +362,7 @@ class House:
             "run_id": run,
             "schedule_id": schedule["schedule"]["id"],
             "session_id": session["id"],
+            "subscription_id": await self.add_browser(mark, me["user"]["id"], me["token_id"]),
             "token_id": me["token_id"],
             "user_id": me["user"]["id"],
             "wake_id": shown["recall"]["id"],
@@ -421,6 +428,21 @@ class House:
         )
         await self._node.store.write(lambda tx: tx.channels.add(channel))
         return channel.id
+
+    async def add_browser(self, mark: str, user_id: str, token_id: str) -> str:
+        """Subscribe someone's browser to push messages."""
+        browser = PushSubscription(
+            id=str(uuid.uuid4()),
+            user_id=user_id,
+            token_id=token_id,
+            name=mark,
+            endpoint=f"https://192.0.2.1/{mark}",
+            service="192.0.2.1",
+            created_at=self._node.clock.now(),
+            **Browser().keys,
+        )
+        await self._node.store.write(lambda tx: tx.push.add(browser))
+        return browser.id
 
     async def rows(self) -> dict[str, list[str]]:
         """Return every row of every table, except passes, which come and go, and those that a node itself renews."""

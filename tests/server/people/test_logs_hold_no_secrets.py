@@ -10,6 +10,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from forked_process import Forked
+from network.push_service import Browser
 from wakeful.server.gate import COOKIE, PAGE_HEADER
 
 CHOSEN = "a-token-that-a-person-chose"
@@ -58,6 +59,12 @@ async def use_every_secret(address, link):
         used["next ticket"] = (await client.post("/ws-ticket", headers=page)).json()["ticket"]
         download = (await client.post("/download-tickets", json={"path": "/me"}, headers=page)).json()["path"]
         used["download ticket"] = download.partition("ticket=")[2]
+        keys = Browser().keys
+        used |= {"endpoint": "9d6c-secret-endpoint", "p256dh": keys["p256dh"], "auth": keys["auth"]}
+        subscription = keys | {"name": "Firefox", "endpoint": f"https://192.0.2.1/{used['endpoint']}"}
+        assert (await client.post("/push-subscriptions", json=subscription, headers=page)).status_code == 403
+        away = subscription | {"endpoint": f"https://nowhere.invalid/{used['endpoint']}"}
+        assert (await client.post("/push-subscriptions", json=away, headers=page)).status_code == 201
         used["next code"] = (await client.post("/login-links", json={}, headers=owner)).json()["path"].partition("=")[2]
 
         for headers in (owner, page, {"Authorization": f"Bearer {used['token']}"}):

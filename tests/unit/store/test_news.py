@@ -26,8 +26,9 @@ QUIET = {
         "AccountRows.put_owner_token", "AccountRows.revoke_token", "AccountRows.take_pass", "AgentRows.add_user",
         "AgentRows.delete_user",
     },
-    "channels are read for each notice, and no frame shows them": {
-        "ChannelRows.add", "ChannelRows.delete", "ChannelRows.save",
+    "channels and browsers are read for each notice, and no frame shows them": {
+        "ChannelRows.add", "ChannelRows.delete", "ChannelRows.save", "PushRows.add", "PushRows.add_key",
+        "PushRows.delete", "PushRows.drop_ended", "PushRows.forget", "PushRows.save",
     },
     "kept for the host itself": {
         "AgentRows.forget_changelog_head", "AgentRows.save_changelog_head", "DirectoryRows.bind",

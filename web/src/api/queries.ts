@@ -134,6 +134,7 @@ export const channels = queryOptions({
   queryKey: ["channels"],
   queryFn: async () => (await call("GET /channels")).channels,
 });
+export const pushBrowsers = queryOptions({ queryKey: ["push"], queryFn: () => call("GET /push-subscriptions") });
 export const models = queryOptions({ queryKey: ["models"], queryFn: () => call("GET /models") });
 export const providers = queryOptions({
   queryKey: ["providers"],

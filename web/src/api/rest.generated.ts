@@ -189,6 +189,23 @@ export interface BoundsShape {
   is_customised: boolean;
 }
 
+/** A browser that gets push messages. Of its endpoint only the host is shown. */
+export interface BrowserShape {
+  id: string;
+  name: string;
+  service: string;
+  last_sent_at: string | null;
+  last_error: string | null;
+  last_error_at: string | null;
+  created_at: string;
+}
+
+export interface Browsers {
+  public_key: string | null;
+  problem: string | null;
+  browsers: BrowserShape[];
+}
+
 /** Fields that are left out stay unchanged; null removes a limit. */
 export interface BudgetsChange {
   run_tokens?: number | null;
@@ -637,6 +654,14 @@ export interface NewAgent {
   schedule?: ScheduleChange | null;
 }
 
+/** The parts of a browser's `PushSubscription`. */
+export interface NewBrowser {
+  name: string;
+  endpoint: string;
+  p256dh: string;
+  auth: string;
+}
+
 export interface NewChannel {
   name: string;
   url: string;
@@ -921,6 +946,12 @@ export interface ProviderShape {
 
 export interface Providers {
   providers: ProviderShape[];
+}
+
+/** The result of a test message. `handed_over`: the push service has it; the browser may get it later. */
+export interface PushTestShape {
+  outcome: "handed_over" | "gone" | "failed" | "timed_out" | "rate_limited";
+  reason?: string | null;
 }
 
 export interface RecallAnswer {
@@ -1687,6 +1718,10 @@ export interface Routes {
   "GET /pause": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: PauseAnswer };
   "PUT /pause": { path: Record<never, never>; query: Record<never, never>; body: NewPause; answer: PauseAnswer };
   "DELETE /pause": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /push-subscriptions": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Browsers };
+  "POST /push-subscriptions": { path: Record<never, never>; query: Record<never, never>; body: NewBrowser; answer: BrowserShape };
+  "DELETE /push-subscriptions/{subscription_id}": { path: { subscription_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "POST /push-subscriptions/{subscription_id}/test": { path: { subscription_id: string }; query: Record<never, never>; body?: undefined; answer: PushTestShape };
   "GET /readyz": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: unknown };
   "GET /runs": { path: Record<never, never>; query: { agent_id?: string | null; session_id?: string | null; wake_id?: string | null; status?: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted" | null; limit?: number; page?: string | null }; body?: undefined; answer: RunList };
   "GET /runs/{run_id}": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: RunWithTexts };

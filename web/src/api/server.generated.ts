@@ -250,6 +250,9 @@ export const MAX_LENGTH = {
     "system_prompt": 100000,
     "timezone": 100
   },
+  "NewBrowser": {
+    "name": 100
+  },
   "NewChannel": {
     "name": 100
   },

@@ -24,7 +24,7 @@ const STALE: Record<EventsFrame["type"], string[]> = {
   run_update: ["sessions", "runs", "agenda", "usage", "approvals"], // a stopped run waits for no answer
   approval_update: ["approvals", "sessions"],
   agent_update: ["agents", "pause", "sessions", "wakes", "agenda"], // a pause too is one
-  notification: ["notifications", "channels", "instructions"],
+  notification: ["notifications", "channels", "push", "instructions"],
   session_sync: ALL,
   db_update: [],
   heartbeat: [],

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Literal, TypeVar
 
 from wakeful.domain.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound
-from wakeful.domain.types import Channel
+from wakeful.domain.types import Outlet
 
 MAX_CHANNELS = 20  # of one person
 MAX_NAME = 100
@@ -15,7 +15,11 @@ _HOUR = timedelta(hours=1)
 _HIDDEN = "****"
 _TAKEN = ("inbox", "browser")  # names of Wakeful's own channels in the result of `notify`
 
-Outcome = Literal["sent", "failed", "timed_out", "rate_limited"]
+Kind = Literal["channel", "push"]
+Outcome = Literal["sent", "handed_over", "gone", "failed", "timed_out", "rate_limited"]
+DONE: tuple[Outcome, ...] = ("sent", "handed_over")  # the latter: a push service has it, perhaps not yet the browser
+
+OutletT = TypeVar("OutletT", bound=Outlet)
 
 
 class NoSuchChannel(NotFound):
@@ -54,19 +58,20 @@ class BadAddress(Invalid):
 class PrivateAddress(Forbidden):
     code = "private_address"
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, field: str = "url") -> None:
         super().__init__(
             f"The host {host!r} is not on the public internet. The owner of this server can allow it in the setting "
             "fetch_private_hosts.",
-            field="url",
+            field=field,
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """The result of sending a notification over one channel."""
+    """The result of sending a notification over one channel, or to one browser."""
 
     channel: str  # its name
+    kind: Kind = "channel"
     outcome: Outcome
     reason: str | None = None
 
@@ -97,24 +102,24 @@ def show(schema: str, host: str | None) -> str:
     return f"{schema}://{host or _HIDDEN}"
 
 
-def count(channel: Channel, now: datetime) -> Channel | None:
-    """Count one more message over a channel; None if this hour's limit is reached."""
+def count(outlet: OutletT, now: datetime) -> OutletT | None:
+    """Count one more message; None if this hour's limit is reached."""
     # An hour that starts in the future is from before the clock was set back.
-    if channel.hour_from is None or abs(now - channel.hour_from) >= _HOUR:
-        return replace(channel, hour_from=now, hour_count=1)
-    if channel.hour_count >= PER_HOUR:
+    if outlet.hour_from is None or abs(now - outlet.hour_from) >= _HOUR:
+        return replace(outlet, hour_from=now, hour_count=1)
+    if outlet.hour_count >= PER_HOUR:
         return None
-    return replace(channel, hour_count=channel.hour_count + 1)
+    return replace(outlet, hour_count=outlet.hour_count + 1)
 
 
-def free_at(channel: Channel) -> datetime:
-    """Return when a channel whose hourly limit is reached accepts messages again."""
-    assert channel.hour_from is not None
-    return channel.hour_from + _HOUR
+def free_at(outlet: Outlet) -> datetime:
+    """Return when a channel or browser whose hourly limit is reached accepts messages again."""
+    assert outlet.hour_from is not None
+    return outlet.hour_from + _HOUR
 
 
-def note(channel: Channel, delivery: Delivery, now: datetime) -> Channel:
-    """Return a channel with the result of its last message."""
-    if delivery.outcome == "sent":
-        return replace(channel, last_sent_at=now, last_error=None, last_error_at=None)
-    return replace(channel, last_error=delivery.reason or delivery.outcome, last_error_at=now)
+def note(outlet: OutletT, delivery: Delivery, now: datetime) -> OutletT:
+    """Return a channel or browser with the result of its last message."""
+    if delivery.outcome in DONE:
+        return replace(outlet, last_sent_at=now, last_error=None, last_error_at=None)
+    return replace(outlet, last_error=delivery.reason or delivery.outcome, last_error_at=now)

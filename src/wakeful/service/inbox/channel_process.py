@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import sys
+from base64 import b64encode
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,24 @@ class Inspected:
     problem: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushRequest:
+    """An encrypted message to a push service."""
+
+    endpoint: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushAnswer:
+    """The answer of a push service."""
+
+    status: int | None = None  # None: there was no answer
+    error: str | None = None  # None: the service has taken the message
+    retry_after: int | None = None  # seconds
+
+
 class ChannelProcess:
     """Starts a child process for each request, and kills it after the time limit."""
 
@@ -50,6 +69,16 @@ class ChannelProcess:
         """Send to addresses, and return the error of each that finished in time; None: it was sent."""
         request = {"send": addresses, "title": title, "body": body, "private_hosts": self.private_hosts}
         return {answer["id"]: answer["error"] for answer in await self._request(request)}
+
+    async def push(self, messages: Mapping[str, PushRequest]) -> dict[str, PushAnswer]:
+        """Send push messages, and return the answer to each that came in time."""
+        written = {
+            each: {"endpoint": it.endpoint, "headers": it.headers, "body": b64encode(it.body).decode()}
+            for each, it in messages.items()
+        }
+        answers = await self._request({"push": written, "private_hosts": self.private_hosts})
+        known = ("status", "error", "retry_after")
+        return {answer["id"]: PushAnswer(**{name: answer.get(name) for name in known}) for answer in answers}
 
     async def _request(self, request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """Return the answers that arrive in time."""

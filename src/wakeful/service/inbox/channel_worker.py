@@ -8,6 +8,8 @@ A request is one JSON object, an answer one line of JSON:
 
     {"inspect": URL}                                        → {"schema", "host", "goes_to", "problem"}
     {"send": {ID: URL}, "title", "body", "private_hosts"}   → {"id", "error"} for each, as it ends
+    {"push": {ID: {"endpoint", "headers", "body"}}, "private_hosts"}
+                                         → {"id", "status", "retry_after", "error"} for each, as it ends
 """
 
 import gc
@@ -45,6 +47,9 @@ def main() -> None:
     request: Mapping[str, Any] = json.load(sys.stdin)
     sys.dont_write_bytecode = True
     gc.disable()  # it runs briefly, and mostly imports, which leave nothing to collect
+    if "push" in request:
+        _push(request["push"], request["private_hosts"])
+        return
     logs = _Logs()
     logging.getLogger("apprise").addHandler(logs)
     logging.getLogger("apprise").propagate = False
@@ -64,6 +69,22 @@ def main() -> None:
 
     with ThreadPoolExecutor(max_workers=max(1, len(addresses))) as threads:
         list(threads.map(send, addresses))
+
+
+def _push(messages: Mapping[str, Any], private_hosts: Iterable[str]) -> None:
+    """Send push messages. They need no apprise, which takes longest to import."""
+    from wakeful.service.inbox.push_sender import send as send_push
+    from wakeful.service.inbox.push_sender import ssl
+
+    context = ssl.create_default_context()  # reads certificates, which the guard would refuse
+    guard = AddressGuard(private_hosts)
+    sys.addaudithook(guard)
+
+    def send(subscription_id: str) -> None:
+        _answer({"id": subscription_id} | send_push(messages[subscription_id], context, guard.reason))
+
+    with ThreadPoolExecutor(max_workers=max(1, len(messages))) as threads:
+        list(threads.map(send, messages))
 
 
 def inspect(url: str, guard: "AddressGuard") -> dict[str, Any]:

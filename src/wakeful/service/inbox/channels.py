@@ -1,39 +1,24 @@
 """A user's channels: add, change, test, and deliver notices to them."""
 
-import asyncio
 import logging
-import socket
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from ipaddress import ip_address
+from dataclasses import replace
 from typing import Any
 
 from wakeful.clock import Clock
 from wakeful.domain import ids
-from wakeful.domain.addresses import is_public
 from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.inbox import channels as rules
 from wakeful.domain.inbox.channels import Delivery
-from wakeful.domain.inbox.times import write_times
-from wakeful.domain.types import Channel, Notice
+from wakeful.domain.types import Channel
 from wakeful.domain.zones import write_time
 from wakeful.service.inbox.channel_process import ChannelProcess
-from wakeful.service.retrying import insist
+from wakeful.service.inbox.public_hosts import check_public
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
 
-_AGAIN = "(Sent once more: the server went down while it sent this.)"
 _TEST = ("A test from Wakeful", "This channel works: messages of your agents arrive here.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deliveries:
-    """The deliveries of a notice to channels."""
-
-    deliveries: tuple[Delivery, ...] = ()
-    is_muted: bool = False  # the user muted the wake it is about
 
 
 class Channels:
@@ -44,11 +29,6 @@ class Channels:
         self._clock = clock
         self.process = process
         self._private_hosts = frozenset(private_hosts)
-
-    @property
-    def patience(self) -> timedelta:
-        """Return how long a delivery may take."""
-        return timedelta(seconds=self.process.seconds)
 
     async def of_user(self, user_id: str) -> list[Channel]:
         return await self._store.read(lambda tx: tx.channels.of_user(user_id))
@@ -111,26 +91,9 @@ class Channels:
         [delivery] = await self._send(choose, *_TEST)
         return delivery
 
-    async def deliver(self, notice: Notice) -> Deliveries:
-        """Send a notice over every channel of its user that is on. It stays in the inbox in any case."""
-        is_muted = False
-        user = await self._store.read(lambda tx: tx.agents.user(notice.user_id))
-        body = write_times(notice, user and user.timezone).body
-
-        async def choose(tx: Tx) -> list[Channel]:
-            nonlocal is_muted
-            wake = None if notice.wake_id is None else await tx.wakes.find(notice.wake_id)
-            is_muted = wake is not None and wake.muted
-            return [] if is_muted else await tx.channels.to_tell(notice.user_id)
-
-        deliveries = await self._send(choose, notice.title, body if notice.told_at is None else f"{body}\n\n{_AGAIN}")
-        return Deliveries(deliveries=tuple(deliveries), is_muted=is_muted)
-
-    async def mark_delivered(self, notice_id: str) -> datetime:
-        """Record that a notice was delivered, retrying until the store answers, so that no node delivers it again."""
-        now = self._clock.now()
-        await insist(lambda: self._store.write(lambda tx: tx.notices.settle(notice_id, now), is_synced=False))
-        return now
+    async def send(self, user_id: str, title: str, body: str) -> list[Delivery]:
+        """Send a message over every channel of a user that is on."""
+        return await self._send(lambda tx: tx.channels.to_tell(user_id), title, body)
 
     async def _send(
         self, choose: Callable[[Tx], Coroutine[Any, Any, list[Channel]]], title: str, body: str
@@ -198,17 +161,5 @@ class Channels:
         if found.problem is not None:
             raise rules.BadAddress(found.schema, found.problem)
         for host in found.goes_to:
-            if host not in self._private_hosts:
-                await _check_public(host)
+            await check_public(host, self._private_hosts)
         return rules.show(found.schema, found.host)
-
-
-async def _check_public(host: str) -> None:
-    """Refuse a host that resolves to a private address. The sending process checks each connection again."""
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return  # name resolution may be down just now; sending will show it
-    for *_, address in found:
-        if not is_public(ip_address(str(address[0]).partition("%")[0])):
-            raise rules.PrivateAddress(host)

@@ -8,7 +8,7 @@ from wakeful.domain.doors import next_run
 from wakeful.domain.inbox import notices
 from wakeful.domain.types import Agent, Notice, Run
 from wakeful.hub import Hub, user_topic
-from wakeful.service.inbox.channels import Channels, Deliveries
+from wakeful.service.inbox.deliverer import Deliverer, Deliveries
 from wakeful.service.wakes.next_runs import ViewsOf
 from wakeful.store.store import Store, Tx
 
@@ -22,16 +22,16 @@ class Notified:
     notice: Notice
     is_new: bool  # False: it was in the inbox already
     open_pages: int = 0  # on this node
-    channels: Deliveries | None = None  # None: it is not new
+    deliveries: Deliveries | None = None  # None: it is not new
 
 
 class Notify:
     """Adds an agent's notifications to the inbox and sends them over the channels, limited and without duplicates."""
 
-    def __init__(self, store: Store, clock: Clock, channels: Channels, hub: Hub, views_of: ViewsOf) -> None:
+    def __init__(self, store: Store, clock: Clock, deliverer: Deliverer, hub: Hub, views_of: ViewsOf) -> None:
         self._store = store
         self._clock = clock
-        self._channels = channels
+        self._deliverer = deliverer
         self._hub = hub
         self._views_of = views_of
 
@@ -57,6 +57,6 @@ class Notify:
         if not notified.is_new:
             return notified
         pages = self._hub.count_listeners(user_topic(run.user_id))
-        channels = await self._channels.deliver(notice)
-        notice = replace(notice, told_at=await self._channels.mark_delivered(notice.id))
-        return replace(notified, notice=notice, open_pages=pages, channels=channels)
+        deliveries = await self._deliverer.deliver(notice)
+        notice = replace(notice, told_at=await self._deliverer.mark_delivered(notice.id))
+        return replace(notified, notice=notice, open_pages=pages, deliveries=deliveries)

@@ -1,4 +1,4 @@
-"""Delivers notices from the inbox to the channels: after the commit, once, by the node that claims them first."""
+"""Delivers notices to channels and browsers: after the commit, once, by the node that claims them first."""
 
 import asyncio
 import logging
@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from wakeful.clock import Clock
 from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.news import NoticeAdded
-from wakeful.service.inbox.channels import Channels
+from wakeful.service.inbox.deliverer import Deliverer
 from wakeful.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -21,10 +21,10 @@ _STOP_WITHIN = 5.0  # seconds for running deliveries when the node stops
 class Outbox:
     """Claims and delivers notices that were not delivered yet."""
 
-    def __init__(self, store: Store, clock: Clock, channels: Channels) -> None:
+    def __init__(self, store: Store, clock: Clock, deliverer: Deliverer) -> None:
         self._store = store
         self._clock = clock
-        self._channels = channels
+        self._deliverer = deliverer
         self._delivering: set[asyncio.Task[None]] = set()
         store.on(NoticeAdded, self._take)
 
@@ -35,7 +35,7 @@ class Outbox:
 
     async def sweep(self) -> None:
         """Deliver notices that a stopped node has left."""
-        if self._clock.seconds_since_step() < (self._channels.patience + _ABANDONED).total_seconds():
+        if self._clock.seconds_since_step() < (self._deliverer.patience + _ABANDONED).total_seconds():
             return  # running deliveries would look abandoned, and be sent twice
         before = self._abandoned_before()
         for notice_id in await self._store.read(lambda tx: tx.notices.untold(before, _MAX_SWEPT)):
@@ -61,12 +61,12 @@ class Outbox:
             if notice is None:
                 return
             if now - notice.created_at < _STALE:
-                await self._channels.deliver(notice)
-            await self._channels.mark_delivered(notice_id)
+                await self._deliverer.deliver(notice)
+            await self._deliverer.mark_delivered(notice_id)
         except StoreUnavailable:  # the store logs it, and the next sweep finds the notice
             pass
         except Exception:  # the notice is in the inbox, and others must still be delivered
             log.exception("notice could not be delivered", extra={"notification_id": notice_id})
 
     def _abandoned_before(self) -> datetime:
-        return self._clock.now() - self._channels.patience - _ABANDONED
+        return self._clock.now() - self._deliverer.patience - _ABANDONED

@@ -1,53 +1,62 @@
-"""Replace the encrypted keys of models in a store that no server uses, while the device key is rotated."""
+"""Replace the encrypted keys in a store that no server uses, while the device key is rotated."""
 
 # apsw's own types for rows are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import asyncpg
 
 from wakeful.store.drivers.sqlite import SqliteDatabase, size_of
 
-Change = Callable[[str, str, str], str | None]  # provider, address and encrypted key to the new one; None: leave it
+# By table: the texts that a key is bound to, and the encrypted key, to the new one; None: leave it.
+Changes = Mapping[str, Callable[..., str | None]]
 
-_READ = "SELECT name, provider, address, encrypted_key FROM models WHERE encrypted_key IS NOT NULL"
+_READ = {
+    "models": "SELECT name, provider, address, encrypted_key FROM models WHERE encrypted_key IS NOT NULL",
+    "push_key": "SELECT id, public_key, encrypted_key FROM push_key",
+}
+_SAVE = {
+    "models": "UPDATE models SET encrypted_key = $1 WHERE name = $2",
+    "push_key": "UPDATE push_key SET encrypted_key = $1 WHERE id = $2",
+}
 
 
-def change_keys(path: Path, store_key: bytes | None, change: Change) -> None:
+def change_keys(path: Path, store_key: bytes | None, changes: Changes) -> None:
     """Replace the keys in an embedded store, all or none."""
     if not size_of(path):
         return
     connection = SqliteDatabase(path, store_key).connect()
     try:
         with connection:
-            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'models'").fetchall():
-                return  # of a version without models
-            for name, provider, address, encrypted in connection.execute(_READ).fetchall():
-                new = change(str(provider), str(address), str(encrypted))
-                if new is not None:
-                    connection.execute("UPDATE models SET encrypted_key = ? WHERE name = ?", (new, name))
+            for table, change in changes.items():
+                if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchall():
+                    continue  # of a version without it
+                for row_id, *texts in connection.execute(_READ[table]).fetchall():
+                    new = change(*map(str, texts))
+                    if new is not None:
+                        connection.execute(_SAVE[table], (new, row_id))
     finally:
         connection.close()
 
 
-def change_keys_in_postgres(url: str, change: Change) -> None:
+def change_keys_in_postgres(url: str, changes: Changes) -> None:
     """Replace the keys in PostgreSQL, all or none."""
-    asyncio.run(_change_in_postgres(url, change))
+    asyncio.run(_change_in_postgres(url, changes))
 
 
-async def _change_in_postgres(url: str, change: Change) -> None:
+async def _change_in_postgres(url: str, changes: Changes) -> None:
     connection = await asyncpg.connect(url)
     try:
         async with connection.transaction():
-            if await connection.fetchval("SELECT to_regclass('models')") is None:
-                return
-            for row in await connection.fetch(f"{_READ} FOR UPDATE"):
-                new = change(row["provider"], row["address"], row["encrypted_key"])
-                if new is not None:
-                    update = "UPDATE models SET encrypted_key = $1 WHERE name = $2"
-                    await connection.execute(update, new, row["name"])
+            for table, change in changes.items():
+                if await connection.fetchval("SELECT to_regclass($1)", table) is None:
+                    continue
+                for row_id, *texts in await connection.fetch(f"{_READ[table]} FOR UPDATE"):
+                    new = change(*texts)
+                    if new is not None:
+                        await connection.execute(_SAVE[table], new, row_id)
     finally:
         await connection.close()

@@ -1,8 +1,10 @@
 /** Browser notifications, if they are allowed. */
 
 import type { Notification as Notice } from "../../api/frames.generated";
+import { isPushOn } from "../../api/push";
 import { queryClient, wake } from "../../api/queries";
 import { localTimes } from "../text/TextWithTimes";
+import { addressOf } from "./noticeAddress";
 
 const KEY = "wakeful.notifications";
 
@@ -20,9 +22,13 @@ export async function allowNotifications(isOn: boolean): Promise<boolean> {
   return isAllowed;
 }
 
-/** Show a notification while the page is in the background, unless its wake is muted; the inbox has it anyway. */
+/**
+ * Show a notification while the page is in the background, unless its wake is muted; the inbox has it anyway.
+ *
+ * A browser that gets push messages shows it by itself.
+ */
 export async function showNotification(notice: Notice): Promise<void> {
-  if (!mayNotify() || document.visibilityState === "visible" || (await isMuted(notice.wake_id))) return;
+  if (!mayNotify() || isPushOn() || document.visibilityState === "visible" || (await isMuted(notice.wake_id))) return;
   const shown = new Notification(notice.title, {
     body: localTimes(notice.body, notice.times ?? {}, Date.now()),
     tag: notice.notification_id,
@@ -39,22 +45,4 @@ async function isMuted(wakeId: string | null | undefined): Promise<boolean> {
   if (!wakeId) return false;
   const found = await queryClient.fetchQuery({ ...wake(wakeId), staleTime: 0 }).catch(() => null);
   return found?.muted ?? false;
-}
-
-interface Target {
-  code: string;
-  run_id?: string | null;
-  session_id?: string | null;
-  agent_id?: string | null;
-  view_ref?: string | null;
-}
-
-/** Return the page that a notification is about. */
-export function addressOf({ code, run_id, session_id, agent_id, view_ref }: Target): string {
-  if (view_ref && agent_id) return `/ui/agents/${agent_id}/views?view=${encodeURIComponent(view_ref)}`;
-  if (code === "instructions_changed" && agent_id) return `/ui/agents/${agent_id}/configure#instructions`;
-  if ((code === "storage_low" || code === "columns_renamed") && agent_id) return `/ui/agents/${agent_id}/data`;
-  if (session_id) return `/ui/sessions/${session_id}`;
-  if (run_id) return `/ui/runs/${run_id}`;
-  return agent_id ? `/ui/agents/${agent_id}` : "/ui/inbox";
 }

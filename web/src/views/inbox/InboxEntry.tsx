@@ -7,7 +7,7 @@ import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { ActionShape, NotificationShape } from "../../api/rest.generated";
 import { MuteButton } from "../../components/frame/MuteButton";
-import { addressOf } from "../../components/frame/notifications";
+import { addressOf } from "../../components/frame/noticeAddress";
 import { TextWithTimes } from "../../components/text/TextWithTimes";
 import { Time } from "../../components/text/times";
 import { ErrorText } from "../../components/ui/ErrorText";

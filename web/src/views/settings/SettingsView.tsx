@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { call, explain } from "../../api/client";
+import { leave } from "../../api/push";
 import * as queries from "../../api/queries";
 import { forgetSecret } from "../../api/secret";
 import { openInTab } from "../../api/tickets";
@@ -14,6 +15,7 @@ import { BrowserNotifications } from "../inbox/InboxView";
 import { Channels } from "./Channels";
 import { Models } from "./Models";
 import { People } from "./People";
+import { Push } from "./Push";
 import { Storage } from "./Storage";
 import { Tokens } from "./Tokens";
 import { You } from "./You";
@@ -30,6 +32,7 @@ export default function SettingsView() {
         {isAdmin && me.user.role === "owner" && <Models />}
         <ThisBrowser />
         {isAdmin && <You />}
+        {isAdmin && <Push />}
         {isAdmin && <Channels />}
         {isAdmin && <Tokens />}
         {isAdmin && me.user.role === "owner" && <People meId={me.user.id} />}
@@ -84,7 +87,7 @@ function ThisBrowser() {
   const [theme, setTheme] = useState<Theme>(currentTheme);
   const hasShortcuts = useShortcutsOn();
   const logOut = queries.useAct(
-    () => call("POST /logout"),
+    () => leave().then(() => call("POST /logout")),
     [],
     () => {
       forgetSecret();
@@ -135,8 +138,8 @@ function About() {
     <SettingsSection title="About" text="Agents that set their own alarm.">
       <p>
         Wakeful {about?.version}. This page loads nothing from other sites. Data leaves this server only through models,
-        channels, MCP servers, the web pages that agents fetch, and commands if the settings file gives them network
-        access.
+        channels, push messages, MCP servers, the web pages that agents fetch, and commands if the settings file gives
+        them network access.
       </p>
       <p className="row">
         <button type="button" onClick={() => void openInTab("/docs")}>

@@ -91,4 +91,4 @@ async def delete_channel(caller: Admin, services: ServicesDep, channel_id: PathI
 async def test_channel(caller: Admin, services: ServicesDep, channel_id: PathId) -> TestShape:
     """Send a test message over a channel, and return the result."""
     delivery = await services.channels.test(channel_id, caller.user.id)
-    return TestShape(outcome=delivery.outcome, reason=delivery.reason)
+    return TestShape.model_validate({"outcome": delivery.outcome, "reason": delivery.reason})

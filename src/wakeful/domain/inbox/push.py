@@ -1,0 +1,137 @@
+"""Web push: browsers that take notifications while the page is closed."""
+
+import base64
+import binascii
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from wakeful.domain.errors import Invalid, LimitReached, NotFound, Unavailable
+from wakeful.domain.inbox.channels import MAX_NAME
+from wakeful.domain.inbox.notices import NEEDS_APPROVAL, NOTIFY
+from wakeful.domain.types import Agent, Notice
+
+MAX_BROWSERS = 10  # of one person
+MAX_ENDPOINT = 2_000
+MAX_TITLE = 120  # characters; a phone shows fewer, and encrypted it must fit into 4,096 bytes
+MAX_BODY = 400
+_POINT = 65  # bytes of an uncompressed point on P-256
+_SECRET = 16  # bytes
+
+
+class NoSuchBrowser(NotFound):
+    code = "no_such_push_subscription"
+
+    def __init__(self, subscription_id: str) -> None:
+        super().__init__(
+            f"There is no browser {subscription_id!r} that gets push messages. GET /push-subscriptions lists yours."
+        )
+
+
+class TooManyBrowsers(LimitReached):
+    code = "too_many_push_subscriptions"
+    text = f"{MAX_BROWSERS} browsers get push messages for you, which is the limit. Remove one first."
+
+
+class BadSubscription(Invalid):
+    """A subscription that cannot be used. The message does not contain it, because it is a secret."""
+
+    code = "bad_push_subscription"
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(
+            f"{field!r} is not from a push subscription: {problem}.",
+            field=field,
+            hint="Send what `PushSubscription.toJSON()` returns in the browser.",
+        )
+
+
+class PushKeyUnreadable(Unavailable):
+    code = "push_key_unreadable"
+    text = (
+        "Push messages cannot be signed: their key was saved with another device key, perhaps by another node. Give "
+        "all nodes the same device key (WAKEFUL_DEVICE_KEY)."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offered:
+    """A subscription as a browser offers it."""
+
+    endpoint: str
+    service: str
+    p256dh: str
+    auth: str
+
+
+def read_offer(endpoint: str, p256dh: str, auth: str) -> Offered:
+    """Check the form of a subscription."""
+    if len(endpoint) > MAX_ENDPOINT or not all("!" <= character <= "~" for character in endpoint):
+        raise BadSubscription("endpoint", f"it must be ASCII without blanks, {MAX_ENDPOINT:,} characters at most")
+    try:
+        parts = urlsplit(endpoint)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise BadSubscription("endpoint", "it is not a URL") from None
+    if parts.scheme != "https":
+        raise BadSubscription("endpoint", f"it must start with https://, not {parts.scheme[:20]!r}")
+    if not host or parts.username is not None or parts.password is not None:
+        raise BadSubscription("endpoint", "it must have a host, and no user name or password")
+    if len(decode(p256dh, "p256dh")) != _POINT:
+        raise BadSubscription("p256dh", f"it must have {_POINT} bytes in base64url")
+    if len(decode(auth, "auth")) != _SECRET:
+        raise BadSubscription("auth", f"it must have {_SECRET} bytes in base64url")
+    return Offered(endpoint=endpoint, service=host, p256dh=p256dh, auth=auth)
+
+
+def decode(text: str, field: str) -> bytes:
+    """Read base64url, with or without its padding."""
+    try:
+        return base64.b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        raise BadSubscription(field, "it is not base64url") from None
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return a name for a browser that none of the user's other browsers has."""
+    name = " ".join("".join(each if each.isprintable() else " " for each in name).split())[:MAX_NAME] or "Browser"
+    names = (name, *(f"{name[: MAX_NAME - 4]} {number}" for number in range(2, len(taken) + 2)))
+    return next(each for each in names if each not in taken)
+
+
+def message_of(notice: Notice, body: str, agent: Agent | None) -> dict[str, Any]:
+    """Return what a browser shows of a notice, and what its link is made from. It holds no secrets.
+
+    Words of a model are shown as the agent's: a title such as "Wakeful: log in again" must not look like ours.
+    """
+    title = notice.title
+    if notice.code == NOTIFY:
+        title = f"{agent.name if agent else 'An agent'} writes: {title}"
+    shown: Mapping[str, str | None] = {
+        "id": notice.id,
+        "code": notice.code,
+        "title": cut(title, MAX_TITLE),
+        "body": cut(body, MAX_BODY),
+        "agent_id": notice.agent_id,
+        "session_id": notice.session_id,
+        "run_id": notice.run_id,
+        "view_ref": notice.view_ref,
+    }
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def cut(text: str, most: int) -> str:
+    """Shorten a text, with an ellipsis if something is missing."""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def urgency_of(notice: Notice) -> str:
+    """Return the urgency (RFC 8030) of a notice: a phone that saves power still shows a request for approval."""
+    return "high" if notice.code == NEEDS_APPROVAL else "normal"
+
+
+def wait_of(subscription_wait: datetime | None, now: datetime) -> datetime | None:
+    """Return until when a push service takes nothing; None: it takes messages now."""
+    return subscription_wait if subscription_wait is not None and subscription_wait > now else None
