@@ -398,7 +398,7 @@ export interface LastRun {
   id: string;
   status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
   reason: string | null;
-  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | null;
+  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | "prompt_cut" | null;
   finished_at: string;
 }
 
@@ -520,7 +520,7 @@ export interface MessageShape {
   files?: Record<string, string>[] | null;
   is_cut_off?: boolean;
   note?: string | null;
-  remark?: "budget" | "promise" | "call_as_text" | "unkept_promise" | null;
+  remark?: "budget" | "promise" | "call_as_text" | "unkept_promise" | "prompt_cut" | null;
   timestamp?: string | null;
   subagent?: SubagentStep | null;
 }
@@ -1008,7 +1008,7 @@ export interface RunDetail {
   covers: number;
   status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
   reason: string | null;
-  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | null;
+  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | "prompt_cut" | null;
   error: string | null;
   attempt: number;
   queued_at: string;
@@ -1030,7 +1030,7 @@ export interface RunEntry {
   covers: number;
   status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
   reason: string | null;
-  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | null;
+  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | "prompt_cut" | null;
   error: string | null;
   attempt: number;
   queued_at: string;
@@ -1063,7 +1063,7 @@ export interface RunShape {
   covers: number;
   status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
   reason: string | null;
-  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | null;
+  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | "prompt_cut" | null;
   error: string | null;
   attempt: number;
   queued_at: string;
@@ -1083,7 +1083,7 @@ export interface RunWithTexts {
   covers: number;
   status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
   reason: string | null;
-  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | null;
+  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | "prompt_cut" | null;
   error: string | null;
   attempt: number;
   queued_at: string;

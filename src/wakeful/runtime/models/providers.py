@@ -175,15 +175,14 @@ class Models:
         if place is None:
             known = self._known_window(name)
             window = known or self._window
-            # No library sends a limit for a model that a program brought.
-            output = limits.output_limit(name.partition(":")[2], window) if name in self._brought else None
+            limit = limits.output_limit if name in self._brought else limits.largest_output
+            output = limit(name.partition(":")[2], window)
             return Abilities(context_window=window, output_limit=output, is_window_known=bool(known))
         added, facts = place.added, self._facts.get(place.subject, (0.0, None))[1] or ListedModel(id=place.model)
         known = (added and added.context_window) or facts.context_window or self._known_window(name)
         window = known or self._window
-        output = (added and added.output_limit) or facts.output_limit
-        if output is None and place.provider.wire in OWN_WIRES:
-            output = limits.output_limit(place.model, window)
+        limit = limits.output_limit if place.provider.wire in OWN_WIRES else limits.largest_output
+        output = (added and added.output_limit) or facts.output_limit or limit(place.model, window)
         tested = self._catalog.tested(name, place.subject) if self._catalog is not None else None
         return Abilities(
             context_window=window,
@@ -242,7 +241,7 @@ class Models:
             key = self._api_key if prefix == self._key_is_for else None
             if prefix not in self._providers:
                 self._providers[prefix] = library.provider_of_string(name, prefix, key)
-            return library.make_model(name, self._providers[prefix], model, None)
+            return library.make_model(name, self._providers[prefix], model, abilities.output_limit)
         if place.provider.wire not in OWN_WIRES:
             if place not in self._providers:
                 self._providers[place] = library.provider_of_added(place)
