@@ -292,6 +292,7 @@ def export(
         to.write_text(text, encoding="utf-8", newline="")
     except OSError as error:
         fail(f"The file {str(to)!r} cannot be written: {error.strerror}.")
+    typer.echo(f"Exported to {to}.")
 
 
 @app.command(name="import")
@@ -329,7 +330,7 @@ def log(
     run: Annotated[str | None, typer.Option(help="Only what this run changed.")] = None,
     table: Annotated[str | None, typer.Option(help="Only this table.")] = None,
     row: Annotated[int | None, typer.Option(help="Only this row.")] = None,
-    before: Annotated[int | None, typer.Option(help="Only older entries than this one.")] = None,
+    before: Annotated[int | None, typer.Option("--before", "--page", help="Only older entries than this one.")] = None,
     limit: Annotated[int, typer.Option(help="How many at most.", min=1, max=200)] = 50,
     agent: Agent = None,
     as_json: AsJson = False,
