@@ -79,6 +79,15 @@ def test_a_recurring_wake_without_a_time_first_fires_after_one_interval(terminal
     assert first - created == timedelta(seconds=seconds)
 
 
+def test_toolsets_that_are_hidden_are_marked_until_self_scheduling_is_on(terminal):
+    terminal.run("agent", "add", "Mute", "--toolset", "notify", "--toolset", "files")
+    shown = " ".join(terminal.run("agent", "show", "Mute").stdout.split())
+    assert "hidden-toolset notify (hidden from its model: turn on --self-scheduling)" in shown
+    changed = terminal.run("agent", "edit", "Mute", "--self-scheduling")
+    assert (changed.returncode, "hidden" in changed.stdout) == (0, False)
+    terminal.run("agent", "rm", "Mute", "--yes")
+
+
 def test_what_cannot_be_read_as_a_time_is_refused_with_the_forms(terminal):
     refused = terminal.run("wake", "add", TODO, "--when", "yesterday")
     assert refused.returncode == 1

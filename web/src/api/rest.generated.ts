@@ -101,6 +101,7 @@ export interface AgentShape {
   zone: string;
   is_zone_known: boolean;
   offered_timezone: string | null;
+  hidden_toolsets: string[];
 }
 
 /** Usage of an agent today, in its time zone, and its limits; without a limit, what is left is null. */
@@ -109,6 +110,12 @@ export interface AgentUsage {
   budgets: BudgetsShape;
   tokens_left: number | null;
   cost_left: number | null;
+}
+
+/** The pause of all agents, and those of single agents. */
+export interface AllPausesAnswer {
+  pause: PauseShape | null;
+  agents: PauseShape[];
 }
 
 export interface Answer {
@@ -1657,7 +1664,7 @@ export interface Routes {
   "GET /notifications": { path: Record<never, never>; query: { limit?: number }; body?: undefined; answer: Notifications };
   "POST /notifications/read": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Done };
   "POST /notifications/{notification_id}/read": { path: { notification_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
-  "GET /pause": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: PauseAnswer };
+  "GET /pause": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: AllPausesAnswer };
   "PUT /pause": { path: Record<never, never>; query: Record<never, never>; body: NewPause; answer: PauseAnswer };
   "DELETE /pause": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /readyz": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: unknown };
