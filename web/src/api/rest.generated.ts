@@ -17,6 +17,7 @@ export interface About {
   shell: "bubblewrap" | "landlock" | "unconfined" | "refused";
   model: string;
   is_demo: boolean;
+  is_model_removed: boolean;
   models: string[];
 }
 
@@ -319,6 +320,7 @@ export interface DefaultRequest {
 export interface DefaultShape {
   model: string;
   source: "settings" | "chosen" | "built_in";
+  is_removed: boolean;
 }
 
 export interface Deleted {

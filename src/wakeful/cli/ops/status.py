@@ -44,6 +44,7 @@ def _collect(server: Server) -> dict[str, Any]:
         "version": about["version"],
         "model": about["model"],
         "is_demo": about["is_demo"],
+        "is_model_removed": about["is_model_removed"],
         "store": about["store"],
         "ready": readiness.status == 200,
         "problems": readiness.fields.get("problems", []),
@@ -63,11 +64,13 @@ def _collect_pauses(server: Server) -> dict[str, Any]:
 
 
 def _describe(found: dict[str, Any]) -> dict[str, list[str]]:
-    demo = " (built in, not an LLM)" if found["is_demo"] else ""
+    model = found["model"] + (" (built in, not an LLM)" if found["is_demo"] else "")
+    if found["is_model_removed"]:
+        model += ", which was REMOVED: choose another one with `wakeful model default NAME`"
     sections = {
         "server": [f"{found['address']} · Wakeful {found['version']} · {found['user']}, scope {found['scope']}"],
         "ready": ["yes"] if found["ready"] else [f"NO: {each}" for each in found["problems"] or ["no reason given"]],
-        "model": [f"{found['model']}{demo}"],
+        "model": [model],
         "paused": _describe_pauses(found["pause"], found["paused_agents"]),
         "running": [_describe_run(run) for run in found["running"]] or ["nothing"],
         "next": [_describe_wake(wake) for wake in found["wakes"]] or ["no wakes; book one with `wakeful wake add`"],

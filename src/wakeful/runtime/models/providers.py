@@ -25,7 +25,7 @@ from wakeful.domain.models import limits
 from wakeful.domain.models.addresses import is_private
 from wakeful.domain.models.lists import ListedModel
 from wakeful.domain.models.models import Abilities
-from wakeful.domain.models.names import DEMO, check_written
+from wakeful.domain.models.names import DEMO, DefaultModelRemoved, NoSuchModel, check_written
 from wakeful.domain.models.providers import CHAT, PROVIDERS
 from wakeful.runtime.models import library
 from wakeful.runtime.models.demo.model import DemoModel
@@ -227,11 +227,19 @@ class Models:
         if added is not None:
             assert self._catalog is not None
             return place_of_added(added, self._catalog.key_of(added))
-        check_written(name, () if self._catalog is None else self._catalog.names)
+        self._check_written(name)
         provider = PROVIDERS.get(name.partition(":")[0])
         if name == DEMO or provider is None or provider.wire not in OWN_WIRES:
             return None
         return place_of_string(name, chat_address=self._base_url, key=self._api_key, key_is_for=self._key_is_for)
+
+    def _check_written(self, name: str) -> None:
+        try:
+            check_written(name, () if self._catalog is None else self._catalog.names)
+        except NoSuchModel:
+            if self._catalog is not None and self._catalog.is_default_removed and name == self._catalog.default:
+                raise DefaultModelRemoved(name) from None
+            raise
 
     def _make(self, name: str, place: Place | None, abilities: Abilities) -> Model[Any]:
         if name == DEMO:
