@@ -16,6 +16,13 @@ REASONS = {"needs the internet", "needs root", "needs a terminal", "needs a keyr
 STOPPED = "when the server has stopped"
 
 _BLOCK = re.compile(r"(?:^<!-- (not run|run): (.+?) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_VARYING = {
+    "rest": ".*",
+    "id": r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    "time": r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?",
+    "gap": r" {2,}",
+}
+_PARTS = re.compile(rf"(?P<rest>…)|(?P<id>{_VARYING['id']})|(?P<time>{_VARYING['time']})|(?P<gap> {{2,}})|.")
 _SERVES = re.compile(r"\b(make|wakeful) serve\b")
 
 
@@ -60,19 +67,29 @@ def blocks_of(page: Path) -> list[Block]:
 
 def split_console(text: str) -> tuple[str, list[str]]:
     """Return the commands of a console block, which begin with `$ `, and the lines that they print."""
-    commands: list[str] = []
-    shown: list[str] = []
+    steps = steps_of(text)
+    return "\n".join(command for command, _ in steps), [line for _, shown in steps for line in shown]
+
+
+def steps_of(text: str) -> list[tuple[str, list[str]]]:
+    """Return the commands of a console block, each with the lines that it prints."""
+    steps: list[tuple[str, list[str]]] = []
     is_open = False
     for line in text.splitlines():
         if is_open:
-            commands[-1] += f"\n{line}"
+            steps[-1] = (f"{steps[-1][0]}\n{line}", [])
         elif line.startswith("$ "):
-            commands.append(line.removeprefix("$ "))
+            steps.append((line.removeprefix("$ "), []))
         else:
-            shown.append(line)
+            steps[-1][1].append(line)
             continue
-        is_open = commands[-1].endswith("\\") or not is_bash(commands[-1])
-    return "\n".join(commands), shown
+        is_open = steps[-1][0].endswith("\\") or not is_bash(steps[-1][0])
+    return steps
+
+
+def to_pattern(line: str) -> str:
+    """Return the pattern of a printed line: `…` is anything, ids and times differ, columns have other widths."""
+    return "".join(_VARYING.get(part.lastgroup or "", "") or re.escape(part[0]) for part in _PARTS.finditer(line))
 
 
 def is_bash(text: str) -> bool:

@@ -5,14 +5,14 @@ import pytest
 
 from databases import Database, Refused
 from wakeful.agentdb.operations import OPERATIONS
-from wakeful.cli.data import app as commands
+from wakeful.cli.main import load
 from wakeful.server.rest.database import database, rows, tables, views
 
 
 def test_every_route_and_command_that_an_error_may_name_exists():
     routers = (database.router, rows.router, tables.router, views.router)
     routes = {f"{method} {each.path}" for router in routers for each in router.routes for method in each.methods}
-    named = {each.name or each.callback.__name__ for each in commands.registered_commands}
+    named = load("db").commands
     for operation in OPERATIONS.values():
         if operation.path is not None:
             method, path = operation.path.split(" ")

@@ -40,7 +40,8 @@ def find_traces(data_dir: Path) -> list[str]:
         found.append(f"{copies} cop{'ies' if copies > 1 else 'y'} of the store in backups/")
     directory = directory_file.find(data_dir)
     if directory is not None and directory.started_at is not None:
-        found.append(f"{directory_file.FILE_NAME}, which says that a server ran here first on {directory.started_at}")
+        at = directory.started_at.replace("T", " ").replace("+00:00", " UTC")
+        found.append(f"{directory_file.FILE_NAME}, which says that a server ran here first on {at}")
     return found
 
 
@@ -70,7 +71,7 @@ def check_empty_store(settings: Settings) -> None:
     traces = find_traces(data_dir)
     if not traces:
         return
-    used = f"the data directory {str(data_dir)!r} has been used before: there are {'; '.join(traces)}"
+    used = f"the data directory {str(data_dir)!r} has been used before: it has {'; '.join(traces)}"
     if settings.database_url is not None:
         raise StoreMissing(
             f"The PostgreSQL database is empty, but {used}. Nothing was changed. If it is the wrong database, correct "

@@ -53,7 +53,7 @@ COMMANDS = {
     "user": Lazy("people.users:app", "List, add and remove users; for owners."),
     "token": Lazy("people.tokens:app", "List, create and revoke access tokens."),
     "channel": Lazy("inbox.channels:app", "Set up how notifications reach you."),
-    "db": Lazy("data:app", "Show and change an agent's own database."),
+    "db": Lazy("database.commands:app", "Show and change an agent's own database."),
     "config": Lazy("ops.config:app", "Show and check the settings of this machine.", is_local=True),
     "mcp": Lazy("ops.mcp:app", "Add, list and test MCP servers in the settings file.", is_local=True),
     "key": Lazy("keys:app", "Show, restore and rotate the device key.", is_local=True),

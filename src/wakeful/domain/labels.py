@@ -73,6 +73,7 @@ RUN_NOTES: Mapping[RunNote, str] = {
     "repeated_text": "stopped for repeating its text",
     "call_as_text": "wrote a tool call as text",
     "unkept_promise": "promised later work and scheduled nothing",
+    "prompt_cut": "its model read only a part of the request",
 }
 
 # Kinds of tool results that the page draws; other results are shown as text.
@@ -102,6 +103,10 @@ SERVER_NOTES: Mapping[ServerNoteCode, str] = {
     "promise": "The server asked it to schedule the work it promised, or to say that it does not do it.",
     "call_as_text": "It wrote a tool call as text, so nothing was called. Its model may not support tools: test it.",
     "unkept_promise": "It promised to do something later and scheduled nothing, so it will not wake for it.",
+    "prompt_cut": (
+        "The model's server dropped a part of what it was sent, perhaps its instructions or the beginning of the "
+        "conversation: its context window is smaller than the one set for the model. The inbox says what to do."
+    ),
 }
 
 # Reasons why a run was moved, skipped or ended, and the decisions in a wake's history.

@@ -30,8 +30,9 @@ RunNote = Literal[
     "repeated_text",
     "call_as_text",
     "unkept_promise",
+    "prompt_cut",
 ]
-ServerNoteCode = Literal["budget", "promise", "call_as_text", "unkept_promise"]
+ServerNoteCode = Literal["budget", "promise", "call_as_text", "unkept_promise", "prompt_cut"]
 Trigger = Literal["message", "wake", "run_now"]
 ScheduleMode = Literal["ambient", "reactive", "project", "manual"]
 Role = Literal["owner", "user"]

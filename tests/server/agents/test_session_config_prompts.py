@@ -206,6 +206,7 @@ async def test_breakpoints_stand_where_the_provider_wants_them(settings, monkeyp
             booked, _ = await begin_there(server, cache_breakpoints=["system", "tools", "messages"])
             assert "warning" not in booked
             sent = provider.requests[-1].body
+            assert sent["max_tokens"] == 128_000
             assert sent["system"][-1]["cache_control"]["type"] == "ephemeral"
             assert sent["tools"][-1]["cache_control"]["type"] == "ephemeral"
             assert sent["messages"][-1]["content"][-1]["cache_control"]["type"] == "ephemeral"
@@ -230,6 +231,7 @@ async def test_bedrock_is_sent_cache_points_where_breakpoints_stand(settings, mo
             assert "warning" not in booked
             assert provider.requests[-1].path.endswith("/converse-stream")
             sent = provider.requests[-1].body
+            assert sent["inferenceConfig"]["maxTokens"] == 64_000
             last = [sent["system"][-1], sent["toolConfig"]["tools"][-1], sent["messages"][-1]["content"][-1]]
             assert [each["cachePoint"]["type"] for each in last] == ["default"] * 3
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from live_server import Tap
-from openai_server import call, calls, say, stream, text, thinking
+from openai_server import call, calls, say, stream, text, thinking, usage
 from terminal import CTRL_C, CTRL_D, environment, pipe, typed
 
 
@@ -51,6 +51,13 @@ async def test_a_failed_call_and_control_characters_do_not_reach_the_terminal(se
         await chat.until("tokens")
     assert "\x1b]0" not in chat.raw
     assert not {f"\x1b[{code}m" for code in (1, 2, 31, 32, 33)} & set(chat.raw.replace("m", "m ").split(" "))
+
+
+async def test_a_remark_of_the_server_is_shown_below_the_answer(server, session, tmp_path):
+    server.provider.then(stream(*text("Fine."), usage(2_000, 2)))
+    async with chatting(server, session, tmp_path) as chat:
+        chat.enter("word " * 8_000)
+        await chat.until("The model's server dropped a part of what it was sent")
 
 
 async def test_ctrl_c_stops_the_run_and_the_next_one_leaves(server, session, tmp_path):

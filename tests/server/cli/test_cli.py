@@ -5,7 +5,7 @@ import os
 import pty
 import subprocess
 import sys
-from datetime import datetime
+from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -69,6 +69,23 @@ def test_a_recurring_wake_is_skipped_and_edited(terminal):
     assert after > before
     edited = terminal.read("wake", "edit", wake_id, "--comment", "hourly")
     assert edited["comment"] == "hourly"
+
+
+@pytest.mark.parametrize(("every", "seconds"), [("15m", 900), ("90", 90), ("1d12h30m5s", 131_405)])
+def test_a_recurring_wake_without_a_time_first_fires_after_one_interval(terminal, every, seconds):
+    wake = terminal.read("wake", "show", book(terminal, "--every", every))
+    created, first = (datetime.fromisoformat(wake[key]) for key in ("created_at", "nominal_at"))
+    assert (wake["call_type"], wake["interval_seconds"]) == ("recurring", seconds)
+    assert first - created == timedelta(seconds=seconds)
+
+
+def test_toolsets_that_are_hidden_are_marked_until_self_scheduling_is_on(terminal):
+    terminal.run("agent", "add", "Mute", "--toolset", "notify", "--toolset", "files")
+    shown = " ".join(terminal.run("agent", "show", "Mute").stdout.split())
+    assert "hidden-toolset notify (hidden from its model: turn on --self-scheduling)" in shown
+    changed = terminal.run("agent", "edit", "Mute", "--self-scheduling")
+    assert (changed.returncode, "hidden" in changed.stdout) == (0, False)
+    terminal.run("agent", "rm", "Mute", "--yes")
 
 
 def test_what_cannot_be_read_as_a_time_is_refused_with_the_forms(terminal):
@@ -144,7 +161,7 @@ def test_without_a_time_it_comes_at_once(terminal, door):
         (("wake", "add", " ", "--when", "1h"), 1, ("TEXT:", "1 to 32,000")),
         (("wake", "add", TODO, "--as", "message", "--when", "2 days"), 1, ("--when:", "24 h")),
         (("wake", "add", TODO, "--as", "session", "--tool", "fly"), 1, ("--tool:", "'fly'", "read_file")),
-        (("wake", "add", TODO, "--every", "1"), 1, ("--when:", "'recurring'")),
+        (("wake", "add", TODO, "--every", "1"), 1, ("--every:", "10 s")),
         (("wake", "add", TODO, "--when", "1h", "--every", "1"), 1, ("--every:", "10 s")),
         (("wake", "add", TODO, "--agent", "Nobody"), 1, ("'Nobody'", "wakeful agent ls")),
         (("wake", "add", TODO, "--session", "nothing-here"), 1, ("'nothing-here'",)),

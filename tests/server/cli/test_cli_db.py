@@ -155,7 +155,7 @@ def test_an_export_is_safe_for_spreadsheets_and_goes_in_again(tasks, tmp_path):
     for ending in ("csv", "json", "jsonl"):
         file = tmp_path / f"out.{ending}"
         done = tasks.run("db", "export", "tasks", "--format", ending, "--to", str(file))
-        assert (done.returncode, done.stdout) == (0, "")
+        assert (done.returncode, done.stdout) == (0, f"Exported to {file}.\n")
         assert tasks.read("db", "import", f"from_{ending}", str(file))["imported"] == 4
         found = tasks.read("db", "query", f"SELECT title FROM from_{ending} WHERE id = 4")
         assert found["rows"] == [["=1+1"]]

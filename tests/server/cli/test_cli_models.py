@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -96,6 +97,24 @@ async def test_a_model_with_a_key_from_stdin_is_added_edited_and_removed(termina
             changed = await run(terminal, "edit", "m", "--address", other.base_url)
             assert "The key was dropped" in changed.stderr
         assert (await run(terminal, "rm", "m")).stdout == "Removed.\n"
+
+
+async def test_a_default_that_was_removed_is_named_everywhere_with_the_next_step(terminal):
+    await run(terminal, "add", "vllm", "x", "--name", "gone", "--no-check", "--default")
+    assert (await run(terminal, "rm", "gone", "--force")).returncode == 0
+    advice = "gone was removed: runs of agents without a model of their own fail. Choose another one"
+    assert advice in (await run(terminal, "ls")).stderr
+    shown = await run(terminal, "default")
+    assert (shown.stdout, advice in shown.stderr) == ("gone\n", True)
+    status, asked, doctor = [
+        await asyncio.to_thread(terminal.run, *command) for command in (["status"], ["ask", "Hi"], ["doctor"])
+    ]
+    assert "gone, which was REMOVED: choose another one with `wakeful model default NAME`" in status.stdout
+    assert "The default model 'gone' was removed." in asked.stderr
+    assert "`wakeful model default NAME`" in asked.stderr
+    assert re.search(r"WRONG model: The default model 'gone' was removed\n +→ .*`wakeful model default", doctor.stdout)
+    assert (await run(terminal, "default", "--unset")).returncode == 0
+    assert "REMOVED" not in (await asyncio.to_thread(terminal.run, "status")).stdout
 
 
 @pytest.fixture(scope="module")

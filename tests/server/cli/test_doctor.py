@@ -1,5 +1,6 @@
 """`wakeful doctor`: green on a fresh start; for each fault red, with advice that is followed here to its end."""
 
+import asyncio
 import json
 import os
 import re
@@ -14,7 +15,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
 
+import asyncpg
 import pytest
 
 from openai_server import chunk, event
@@ -266,6 +269,99 @@ def test_an_old_schema(tmp_path):
     assert "`wakeful migrate`" in advice["database"]
     assert doctor.run("migrate").returncode == 0
     assert doctor.wrong() == {}
+
+
+def test_postgres_is_green_before_and_after_the_first_start(tmp_path, postgres_url):
+    doctor = Doctor(tmp_path, WAKEFUL_DATABASE_URL=postgres_url)
+    assert re.search(r"PostgreSQL \d+.*, empty", doctor.look("--quick")["database"]["found"])
+    with doctor.place.served():
+        assert doctor.wrong() == {}
+    found = doctor.look("--quick")
+    assert re.search(r"PostgreSQL \d+.*, schema \d+", found["database"]["found"])
+    assert [name for name, check in found.items() if check["status"] not in ("ok", "skipped")] == []
+
+
+def test_postgres_that_cannot_be_reached(tmp_path, postgres_url):
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    doctor = Doctor(tmp_path, WAKEFUL_DATABASE_URL=f"postgresql://me:a-secret@127.0.0.1:{port}/wakeful")
+    done = doctor.run("doctor", "--quick")
+    assert (done.returncode, "a-secret" in done.stdout + done.stderr) == (1, False)
+    advice = doctor.wrong("--quick")
+    assert list(advice) == ["database"]
+    assert "See that it runs" in advice["database"]
+    assert "WAKEFUL_DATABASE_URL" in advice["database"]
+    doctor.place.environment["WAKEFUL_DATABASE_URL"] = postgres_url
+    assert doctor.wrong("--quick") == {}
+
+
+def test_postgres_with_a_wrong_password(tmp_path, postgres_url):
+    user, password = "asks_for_a_password", "the-right-one"
+    with asking_for_password(postgres_url, user, password):
+        right = re.sub(r"//[^@/]*@", f"//{user}:{password}@", postgres_url)
+        doctor = Doctor(tmp_path, WAKEFUL_DATABASE_URL=right.replace(password, "a-wrong-one"))
+        found = doctor.look("--quick")["database"]
+        assert found["status"] == "wrong"
+        assert "refuses the user or the password" in found["found"]
+        assert "a-wrong-one" not in found["found"]
+        assert "Correct the user and the password in WAKEFUL_DATABASE_URL" in found["advice"]
+        doctor.place.environment["WAKEFUL_DATABASE_URL"] = right
+        assert doctor.wrong("--quick") == {}
+
+
+def test_a_postgres_database_that_does_not_exist(tmp_path, postgres_url):
+    database = urlsplit(postgres_url).path.removeprefix("/")
+    doctor = Doctor(tmp_path, WAKEFUL_DATABASE_URL=postgres_url.replace(f"/{database}", f"/{database}_else"))
+    found = doctor.look("--quick")["database"]
+    assert f'database "{database}_else" does not exist' in found["found"]
+    assert "createdb" in found["advice"]
+
+
+def test_an_old_schema_in_postgres(tmp_path, postgres_url):
+    copy_old_data("postgres", tmp_path, postgres_url)
+    doctor = Doctor(tmp_path, WAKEFUL_DATABASE_URL=postgres_url)
+    advice = doctor.wrong("--quick")
+    assert list(advice) == ["database"]
+    assert "`pg_dump`" in advice["database"]
+    assert "`wakeful migrate`" in advice["database"]
+    assert doctor.run("migrate").returncode == 0
+    assert doctor.wrong("--quick") == {}
+
+
+@contextmanager
+def asking_for_password(url: str, user: str, password: str) -> Iterator[None]:
+    """Create a user whom the server asks for a password, though it trusts the others."""
+    rules = Path(asyncio.run(in_postgres(url, f"CREATE ROLE {user} SUPERUSER LOGIN PASSWORD '{password}'")))
+    before = rules.read_text()
+    rules.write_text(f"local all {user} scram-sha-256\nhost all {user} all scram-sha-256\n{before}")
+    asyncio.run(in_postgres(url, "SELECT pg_reload_conf()"))
+    try:
+        asyncio.run(until_refused(re.sub(r"//[^@/]*@", f"//{user}:wrong@", url)))
+        yield
+    finally:
+        rules.write_text(before)
+        asyncio.run(in_postgres(url, f"SELECT pg_reload_conf(); DROP ROLE {user}"))
+
+
+async def until_refused(url: str) -> None:
+    """Wait until the server has read its rules."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                connection = await asyncpg.connect(url)
+            except asyncpg.InvalidPasswordError:
+                return
+            await connection.close()
+
+
+async def in_postgres(url: str, statements: str) -> str:
+    """Execute statements, and return the path of the file with the rules for logging in."""
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(statements)
+        return await connection.fetchval("SHOW hba_file")
+    finally:
+        await connection.close()
 
 
 def test_files_that_others_can_read(doctor):

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -114,6 +115,18 @@ def test_status_shows_one_screen(terminal):
     found = terminal.read("status")
     assert (found["ready"], found["problems"], found["store"]) == (True, [], "sqlite")
     terminal.run("resume")
+
+
+def test_status_shows_each_agent_that_is_paused(terminal):
+    terminal.run("agent", "add", "Night Watch")
+    terminal.run("pause", "--agent", "Night Watch", "--for", "2h", "--reason", "day off")
+    shown = terminal.run("status").stdout
+    assert re.search(r"paused +Night Watch, until \S+ \S+ \(day off\); end it with `(.+)`", shown)
+    assert "all agents" not in shown
+    assert [each["agent"] for each in terminal.read("status")["paused_agents"]] == ["Night Watch"]
+    command = re.search(r"end it with `wakeful (.+)`", shown)[1]
+    assert terminal.run(*shlex.split(command)).returncode == 0
+    assert re.search(r"paused +no\n", terminal.run("status").stdout)
 
 
 def test_status_without_a_server_says_so(alone):

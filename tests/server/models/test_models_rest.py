@@ -7,7 +7,7 @@ import pytest
 from live_server import Provider, of_kind
 from ollama_server import ollama
 from ollama_server import say as ollama_say
-from openai_server import OpenAIServer, json_of, listing, refuse, reply, say, stream, text, usage
+from openai_server import OpenAIServer, call, json_of, listing, refuse, reply, say, stream, text, usage
 
 KEY = "sk-a-secret-key-0123456789"
 
@@ -371,10 +371,50 @@ async def test_a_prompt_that_the_provider_cuts_is_noticed(models, endpoint):
     endpoint.then(stream(*text("Fine."), usage(2_000, 2)), stream(*text("Fine."), usage(2_000, 2)))
     async with models.watch(await models.session()) as client:
         await client.ask("word " * 8_000)
-    async with models.watch(await models.session()) as client:
-        await client.ask("word " * 8_000)
+    session = await models.session()
+    async with models.watch(session) as client:
+        frames = await client.ask("word " * 8_000)
+    [note] = of_kind(frames, "server_note")
+    assert note["code"] == "prompt_cut"
+    assert "dropped a part of what it was sent" in note["text"]
+    answer = (await models.call("GET", f"/sessions/{session}"))["messages"][-1]
+    assert (answer["content"], answer["remark"]) == ("Fine.", "prompt_cut")
+    [run] = (await models.call("GET", f"/runs?session_id={session}"))["runs"]
+    assert (run["status"], run["note"]) == ("success", "prompt_cut")
     [notice] = [
         each for each in (await models.call("GET", "/notifications"))["notifications"] if each["code"] == "prompt_cut"
     ]
     assert "its provider counted 2,000" in notice["body"]
+    await models.change_agent(model=None)
+
+
+async def test_a_cut_prompt_is_remarked_once_in_a_run_whatever_the_answers_are(models, endpoint):
+    await models.call("POST", "/models", json=body_of(endpoint))
+    await models.change_agent(model="mine")
+    cut = usage(2_000, 2)
+    endpoint.then(
+        stream(*call("read_file", '{"path": "a.txt"}'), cut, finish="tool_calls"),
+        stream(*text('<tool_call>{"name": "read_file", "arguments": {}}</tool_call>'), cut),
+    )
+    session = await models.session()
+    async with models.watch(session) as client:
+        frames = await client.ask("word " * 8_000)
+    assert [note["code"] for note in of_kind(frames, "server_note")] == ["prompt_cut", "call_as_text"]
+    saved = (await models.call("GET", f"/sessions/{session}"))["messages"]
+    assert [each["remark"] for each in saved if each["role"] == "assistant"] == ["prompt_cut", "call_as_text"]
+    [run] = (await models.call("GET", f"/runs?session_id={session}"))["runs"]
+    assert run["note"] == "call_as_text"
+    await models.change_agent(model=None)
+
+
+async def test_an_answer_that_ends_at_the_limit_of_a_cut_prompt_is_remarked(models, endpoint):
+    await models.call("POST", "/models", json=body_of(endpoint))
+    await models.change_agent(model="mine")
+    endpoint.then(stream(*text("Fi"), usage(2_000, 2), finish="length"))
+    session = await models.session()
+    async with models.watch(session) as client:
+        frames = await client.ask("word " * 8_000)
+    assert [note["code"] for note in of_kind(frames, "server_note")] == ["prompt_cut"]
+    saved = (await models.call("GET", f"/sessions/{session}"))["messages"]
+    assert [each.get("remark") for each in saved if each["role"] == "assistant"] == ["prompt_cut", None]
     await models.change_agent(model=None)

@@ -33,6 +33,7 @@ from wakeful.domain.models.models import Model
 from wakeful.domain.models.providers import LIBRARY_PROVIDERS, PROVIDERS
 from wakeful.runtime.models.check import ModelTests
 from wakeful.runtime.models.errors import ModelFailed
+from wakeful.runtime.models.library import MAX_SHORT
 from wakeful.runtime.models.lists import lists
 from wakeful.runtime.models.providers import Models
 from wakeful.service.models.catalog import ModelCatalog
@@ -179,6 +180,42 @@ async def test_bedrock_is_asked_with_its_own_key_and_address(added, tmp_path, mo
     [request] = server.requests
     assert request.headers["authorization"] == f"Bearer {KEY}"
     assert "of-the-environment" not in str(request)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "limit"),
+    [
+        ("anthropic", "claude-opus-5", 128_000),
+        ("anthropic", "claude-x", 32_000),
+        ("google", "gemini-2.5-flash", 65_536),
+        ("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", 64_000),
+        ("bedrock", "meta.llama3-1-8b-instruct-v1:0", 2_048),
+        ("bedrock", "deepseek.v3-v1:0", 8_192),
+    ],
+)
+async def test_libraries_are_told_the_models_output_limit(added, tmp_path, monkeypatch, provider, model, limit):
+    speaking = {
+        "anthropic": anthropic_server.anthropic,
+        "google": google_server.google,
+        "bedrock": bedrock_server.bedrock,
+    }
+    async with speaking[provider]() as server, tls_proxy("localhost", server.port, tmp_path) as port:
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "proxy.pem"))
+        address = f"https://localhost:{port}" if provider == "bedrock" else server.origin
+        models = added(provider, address, model, key=KEY)
+        made = await models.load("mine")
+        for settings in (ModelSettings(max_tokens=models.abilities("mine").output_limit), None):
+            asked = made.request_stream([ModelRequest.user_text_prompt("Hi")], settings, ModelRequestParameters())
+            async with asked as answer:
+                async for _ in answer:
+                    pass
+        await models.aclose()
+    assert [sent_limit(request.body) for request in server.requests] == [limit, min(limit, MAX_SHORT)]
+
+
+def sent_limit(body):
+    config = body.get("generationConfig") or body.get("inferenceConfig") or {}
+    return body.get("max_tokens") or config.get("maxOutputTokens") or config.get("maxTokens")
 
 
 async def test_ollama_gets_its_own_api_with_window_and_limit(added):

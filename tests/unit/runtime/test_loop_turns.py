@@ -294,12 +294,12 @@ async def test_a_level_of_thinking_reaches_the_model(desk):
         assert sent == meant
 
 
-async def test_a_library_that_sends_the_models_own_output_limit_is_left_to_it(desk):
+async def test_an_output_limit_is_sent_whoever_the_provider_is(desk):
     run = await desk.ask(model="anthropic:claude-sonnet-4-5", thinking_level="high")
     with scripted([Say("Ok.")]) as model:
         desk.loop.models.use("anthropic:claude-sonnet-4-5", model)
         await desk.work(run, model)
-    assert model.asked[0].settings == {"thinking": "high"}
+    assert model.asked[0].settings == {"thinking": "high", "max_tokens": 8_192}
 
 
 async def test_an_error_that_is_nobodys_fault_but_ours_comes_out_as_it_is(desk):

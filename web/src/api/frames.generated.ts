@@ -127,7 +127,7 @@ export interface ServerNote {
   is_subagent?: boolean;
   subagent_id?: string | null;
   type: "server_note";
-  code: "budget" | "promise" | "call_as_text" | "unkept_promise";
+  code: "budget" | "promise" | "call_as_text" | "unkept_promise" | "prompt_cut";
   text: string;
 }
 

@@ -17,6 +17,7 @@ export interface About {
   shell: "bubblewrap" | "landlock" | "unconfined" | "refused";
   model: string;
   is_demo: boolean;
+  is_model_removed: boolean;
   models: string[];
 }
 
@@ -101,6 +102,7 @@ export interface AgentShape {
   zone: string;
   is_zone_known: boolean;
   offered_timezone: string | null;
+  hidden_toolsets: string[];
 }
 
 /** Usage of an agent today, in its time zone, and its limits; without a limit, what is left is null. */
@@ -109,6 +111,12 @@ export interface AgentUsage {
   budgets: BudgetsShape;
   tokens_left: number | null;
   cost_left: number | null;
+}
+
+/** The pause of all agents, and those of single agents. */
+export interface AllPausesAnswer {
+  pause: PauseShape | null;
+  agents: PauseShape[];
 }
 
 export interface AllowanceList {
@@ -347,6 +355,7 @@ export interface DefaultRequest {
 export interface DefaultShape {
   model: string;
   source: "settings" | "chosen" | "built_in";
+  is_removed: boolean;
 }
 
 export interface Deleted {
@@ -433,7 +442,7 @@ export interface LastRun {
   id: string;
   status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
   reason: string | null;
-  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | null;
+  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | "prompt_cut" | null;
   finished_at: string;
 }
 
@@ -555,7 +564,7 @@ export interface MessageShape {
   files?: Record<string, string>[] | null;
   is_cut_off?: boolean;
   note?: string | null;
-  remark?: "budget" | "promise" | "call_as_text" | "unkept_promise" | null;
+  remark?: "budget" | "promise" | "call_as_text" | "unkept_promise" | "prompt_cut" | null;
   timestamp?: string | null;
   subagent?: SubagentStep | null;
   superseded_by?: string | null;
@@ -1063,7 +1072,7 @@ export interface RunDetail {
   covers: number;
   status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
   reason: string | null;
-  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | null;
+  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | "prompt_cut" | null;
   error: string | null;
   attempt: number;
   queued_at: string;
@@ -1085,7 +1094,7 @@ export interface RunEntry {
   covers: number;
   status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
   reason: string | null;
-  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | null;
+  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | "prompt_cut" | null;
   error: string | null;
   attempt: number;
   queued_at: string;
@@ -1118,7 +1127,7 @@ export interface RunShape {
   covers: number;
   status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
   reason: string | null;
-  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | null;
+  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | "prompt_cut" | null;
   error: string | null;
   attempt: number;
   queued_at: string;
@@ -1138,7 +1147,7 @@ export interface RunWithTexts {
   covers: number;
   status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
   reason: string | null;
-  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | null;
+  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | "output_limit" | "repeated_text" | "call_as_text" | "unkept_promise" | "prompt_cut" | null;
   error: string | null;
   attempt: number;
   queued_at: string;
@@ -1715,7 +1724,7 @@ export interface Routes {
   "GET /notifications": { path: Record<never, never>; query: { limit?: number }; body?: undefined; answer: Notifications };
   "POST /notifications/read": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Done };
   "POST /notifications/{notification_id}/read": { path: { notification_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
-  "GET /pause": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: PauseAnswer };
+  "GET /pause": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: AllPausesAnswer };
   "PUT /pause": { path: Record<never, never>; query: Record<never, never>; body: NewPause; answer: PauseAnswer };
   "DELETE /pause": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /push-subscriptions": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Browsers };

@@ -124,14 +124,16 @@ export const RUN_NOTES = {
   "output_limit": "answer cut off at the output limit",
   "repeated_text": "stopped for repeating its text",
   "call_as_text": "wrote a tool call as text",
-  "unkept_promise": "promised later work and scheduled nothing"
+  "unkept_promise": "promised later work and scheduled nothing",
+  "prompt_cut": "its model read only a part of the request"
 } as const;
 
 export const SERVER_NOTES = {
   "budget": "The server asked it to finish: most of the run's budget is used up.",
   "promise": "The server asked it to schedule the work it promised, or to say that it does not do it.",
   "call_as_text": "It wrote a tool call as text, so nothing was called. Its model may not support tools: test it.",
-  "unkept_promise": "It promised to do something later and scheduled nothing, so it will not wake for it."
+  "unkept_promise": "It promised to do something later and scheduled nothing, so it will not wake for it.",
+  "prompt_cut": "The model's server dropped a part of what it was sent, perhaps its instructions or the beginning of the conversation: its context window is smaller than the one set for the model. The inbox says what to do."
 } as const;
 
 export const RESULT_KINDS = {

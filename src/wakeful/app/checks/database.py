@@ -19,6 +19,10 @@ from wakeful.store.drivers.sqlite import size_of
 from wakeful.store.migrate import load_migrations
 
 _CONNECT_SECONDS = 10.0
+_BACKUPS = {
+    "sqlite": "After a copy, which it makes by itself",
+    "postgres": "After a backup, which you make with `pg_dump`",
+}
 
 
 def check_database(settings: Settings, *, is_running: bool, is_quick: bool) -> Check:
@@ -69,11 +73,23 @@ def _check_sqlite(settings: Settings, path: Path, is_quick: bool) -> Check:
 async def _check_postgres(url: str) -> Check:
     try:
         connection = await asyncpg.connect(url, timeout=_CONNECT_SECONDS)
+    except asyncpg.InvalidAuthorizationSpecificationError as error:
+        return wrong(
+            "database",
+            f"PostgreSQL refuses the user or the password: {error}",
+            "Correct the user and the password in WAKEFUL_DATABASE_URL (database_url); `psql URL` tries them.",
+        )
+    except asyncpg.InvalidCatalogNameError as error:
+        return wrong(
+            "database",
+            f"PostgreSQL answers, but {error}",
+            "Create it (`createdb NAME`), or correct the name at the end of WAKEFUL_DATABASE_URL (database_url).",
+        )
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError) as error:
         return wrong(
             "database",
             f"PostgreSQL does not answer: {str(error) or type(error).__name__}",
-            "See that it runs, and that WAKEFUL_DATABASE_URL (database_url) has its address, user and password.",
+            "See that it runs, can be reached from here, and has the address in WAKEFUL_DATABASE_URL (database_url).",
         )
     try:
         server = await connection.fetchval("SHOW server_version")
@@ -97,6 +113,6 @@ def _compare(applied: set[int], dialect: str, found: str) -> Check:
         return wrong(
             "database",
             f"its schema is old: {len(missing)} of {len(known)} migrations are missing",
-            "Run `wakeful migrate`, or start the server, which does it too. A SQLite store is copied first.",
+            f"{_BACKUPS[dialect]}, `wakeful migrate` or the start of the server brings it up to date.",
         )
     return Check(name="database", found=f"{found}, schema {max(known)}")

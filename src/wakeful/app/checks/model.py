@@ -43,6 +43,9 @@ def judge(trial: Mapping[str, Any]) -> Check:
     if trial["model"] == DEMO:
         return Check(name="model", found="the built-in demo, which is not an LLM; WAKEFUL_MODEL sets a real one")
     if trial["outcome"] != "answered":
+        found, _, advice = str(trial.get("reason")).partition(" was removed. ")
+        if advice:  # the default model
+            return wrong("model", f"{found} was removed", advice)
         kind = trial.get("problem") or _kind_of(str(trial.get("reason")), str(trial["outcome"]))
         return wrong("model", str(trial.get("reason")), _ADVICE.get(kind, _OTHER))
     if trial.get("tool_calls") == "none":

@@ -144,4 +144,8 @@ def _show(agent: dict[str, Any], as_json: bool) -> None:
         return
     model = agent["model"] or "(the server's own)"
     zone = agent["timezone"] or (f"{agent['zone']} (yours)" if agent["is_zone_known"] else "(not known)")
-    show_one({"id": agent["id"], **to_rows(agent), "model": model, "zone": zone})
+    rows = {"id": agent["id"], **to_rows(agent), "model": model, "zone": zone}
+    if agent["hidden_toolsets"]:
+        names = ", ".join(agent["hidden_toolsets"])
+        rows["hidden-toolset"] = f"{names} (hidden from its model: turn on --self-scheduling)"
+    show_one(rows)

@@ -69,6 +69,7 @@ class View:
             "context_compressed": self._compressed,
             "profile_switched": lambda frame: self.note(f"{frame['profile_name']} continues this session."),
             "recall_update": self._recall,
+            "server_note": lambda frame: self.problem(frame["text"]),
         }
 
     def show(self, frame: Frame) -> None:

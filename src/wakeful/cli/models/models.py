@@ -107,6 +107,7 @@ def list_models(as_json: AsJson = False) -> None:
     if not as_json:
         why = {"settings": "set in the settings", "chosen": "chosen", "built_in": "built in; it is not an LLM"}
         print_note(f"Default model: {found['default']['model']} ({why[found['default']['source']]}).")
+        _note_removed(found["default"])
 
 
 @app.command()
@@ -185,6 +186,7 @@ def default(
     if name is None and not unset:
         found = server.get("models")["default"]
         show_done(found, found["model"], as_json)
+        _note_removed(found)
         return
     chosen = server.put("models", "default", body={"model": None if unset else name})
     show_done(chosen, f"The default model is {chosen['model']}.", as_json)
@@ -212,3 +214,12 @@ def _provider(server: Server, wanted: str) -> dict[str, Any]:
 def _read_key() -> str:
     """Read a key. Never as an argument: the shell would keep it in its history."""
     return typer.prompt("Key", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline().strip()
+
+
+def _note_removed(default: dict[str, Any]) -> None:
+    """Say so if the default model does not exist any more, and what to do."""
+    if default["is_removed"]:
+        print_note(
+            f"{default['model']} was removed: runs of agents without a model of their own fail. Choose another one "
+            "with `wakeful model default NAME`, or the demo model with `wakeful model default --unset`."
+        )

@@ -1,5 +1,6 @@
 """`wakeful status`: one screen about the server and what it does now."""
 
+from shlex import quote
 from typing import Any
 
 import typer
@@ -43,23 +44,34 @@ def _collect(server: Server) -> dict[str, Any]:
         "version": about["version"],
         "model": about["model"],
         "is_demo": about["is_demo"],
+        "is_model_removed": about["is_model_removed"],
         "store": about["store"],
         "ready": readiness.status == 200,
         "problems": readiness.fields.get("problems", []),
-        "pause": server.get("pause")["pause"],
+        **_collect_pauses(server),
         "wakes": server.get("wakes", live=True, limit=_MAX_SHOWN)["wakes"],
         "running": server.get("runs", status="running", limit=_MAX_SHOWN)["runs"],
         "storage": server.get("storage") if is_owner else None,
     }
 
 
+def _collect_pauses(server: Server) -> dict[str, Any]:
+    """Return the pause of all agents, and those of single agents with their names."""
+    found = server.get("pause")
+    names = {agent["id"]: agent["name"] for agent in server.get("agents")["agents"]} if found["agents"] else {}
+    paused = [{**each, "agent": names.get(each["agent_id"], each["agent_id"])} for each in found["agents"]]
+    return {"pause": found["pause"], "paused_agents": paused}
+
+
 def _describe(found: dict[str, Any]) -> dict[str, list[str]]:
-    demo = " (built in, not an LLM)" if found["is_demo"] else ""
+    model = found["model"] + (" (built in, not an LLM)" if found["is_demo"] else "")
+    if found["is_model_removed"]:
+        model += ", which was REMOVED: choose another one with `wakeful model default NAME`"
     sections = {
         "server": [f"{found['address']} · Wakeful {found['version']} · {found['user']}, scope {found['scope']}"],
         "ready": ["yes"] if found["ready"] else [f"NO: {each}" for each in found["problems"] or ["no reason given"]],
-        "model": [f"{found['model']}{demo}"],
-        "paused": _describe_pause(found["pause"]),
+        "model": [model],
+        "paused": _describe_pauses(found["pause"], found["paused_agents"]),
         "running": [_describe_run(run) for run in found["running"]] or ["nothing"],
         "next": [_describe_wake(wake) for wake in found["wakes"]] or ["no wakes; book one with `wakeful wake add`"],
         "store": [_describe_store(found["store"], found["storage"])],
@@ -69,12 +81,19 @@ def _describe(found: dict[str, Any]) -> dict[str, list[str]]:
     return sections
 
 
-def _describe_pause(pause: dict[str, Any] | None) -> list[str]:
-    if pause is None:
-        return ["no"]
+def _describe_pauses(everything: dict[str, Any] | None, agents: list[dict[str, Any]]) -> list[str]:
+    lines = [] if everything is None else [_describe_pause(everything, "all agents", "wakeful resume")]
+    shown = agents[:_MAX_SHOWN]
+    lines += [_describe_pause(each, each["agent"], f"wakeful resume --agent {quote(each['agent'])}") for each in shown]
+    if len(agents) > len(shown):
+        lines.append(f"{len(agents) - len(shown)} more agents")
+    return lines or ["no"]
+
+
+def _describe_pause(pause: dict[str, Any], name: str, command: str) -> str:
     until = "until you resume it" if pause["until"] is None else f"until {show_time(pause['until'])}"
     reason = f" ({pause['reason']})" if pause["reason"] else ""
-    return [f"all agents, {until}{reason}; end it with `wakeful resume`"]
+    return f"{name}, {until}{reason}; end it with `{command}`"
 
 
 def _describe_run(run: dict[str, Any]) -> str:

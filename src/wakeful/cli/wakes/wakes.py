@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from wakeful.cli.arguments.durations import read_seconds
+from wakeful.cli.arguments.durations import read_seconds, show_seconds
 from wakeful.cli.arguments.ids import WAKE, find_id, find_session_id
 from wakeful.cli.client import Server, connect, to_body
 from wakeful.cli.fail import WRONG, fail
@@ -70,7 +70,10 @@ _CONFIG = {"name": "session_name", "tool": "tool_ids", "model": "model"}  # of o
 @app.command()
 def add(
     instructions: Annotated[str, typer.Argument(metavar="TEXT", help="What the agent reads when it wakes.")],
-    when: Annotated[str | None, typer.Option(help="30m, 'tomorrow at 09:00' or ISO 8601. Without it: now.")] = None,
+    when: Annotated[
+        str | None,
+        typer.Option(help="30m, 'tomorrow at 09:00' or ISO 8601. Without it: now; with --every, after that."),
+    ] = None,
     door: Annotated[
         Door,
         typer.Option(
@@ -103,7 +106,7 @@ def add(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the id alone, for scripts.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Book a wake. Without a time it fires at once."""
+    """Book a wake. Without a time it fires at once, or, with --every, first after that long."""
     given = to_body(locals(), without=() if ephemeral else ("ephemeral",))
     for option in [each for each in given if each not in _EVERY_DOOR | _OPTIONS[door]]:
         takes = ", ".join(f"--{each.replace('_', '-')}" for each in sorted(_OPTIONS[door]))
@@ -259,6 +262,8 @@ def _book(server: Server, door: Door, given: dict[str, Any]) -> dict[str, Any]:
         session = server.post("sessions", body={"agent_id": agent_id, "title": _title(given)})["id"]
     if door == "recall":
         is_recurring = "every" in given or "cron" in given
+        if "every" in given and not {"when", "cron"} & given.keys():
+            body["when"] = show_seconds(given["every"], units=4)
         body["call_type"] = "recurring" if is_recurring else "once" if "when" in given else "immediate"
         return server.post("sessions", session, "recall", body=body)
     body |= {"kind": door} | ({} if "when" in given else {"at": _LONG_AGO})

@@ -189,10 +189,15 @@ def _nearest(name: str, known: Collection[str]) -> str:
 
 def shown_toolsets(agent: Agent) -> tuple[str, ...]:
     """Return the toolsets whose tools a model is offered; without self-scheduling, none that books wakes."""
-    hidden = set[str]() if agent.self_scheduling else set(SCHEDULING)
+    hidden = set(hidden_toolsets(agent))
     if not agent.subagents:  # it has none to give a task to
         hidden.add("subagents")
     return tuple(name for name in agent.toolsets if name not in hidden)
+
+
+def hidden_toolsets(agent: Agent) -> tuple[str, ...]:
+    """Return the toolsets that the agent has, and its model is not offered while self-scheduling is off."""
+    return () if agent.self_scheduling else tuple(name for name in agent.toolsets if name in SCHEDULING)
 
 
 def within(tools: Iterable[str], only: Collection[str] | None) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ class Abilities:
     """
 
     context_window: int  # tokens
-    output_limit: int | None  # tokens of one answer; None: the provider's library sends its own
+    output_limit: int  # tokens of one answer
     tool_calls: ToolCalls = "native"
     images: bool | None = None  # None: unknown
     thinking: bool | None = None

@@ -33,6 +33,15 @@ class NoSuchModel(Invalid):
         )
 
 
+class DefaultModelRemoved(NoSuchModel):
+    def __init__(self, model: str) -> None:
+        super(NoSuchModel, self).__init__(
+            f"The default model {model!r} was removed. An owner of the server chooses another one under Settings, "
+            "Models, or with `wakeful model default NAME`; or give the agent a model of its own.",
+            field="model",
+        )
+
+
 class NoSuchProvider(Invalid):
     code = "no_such_provider"
 

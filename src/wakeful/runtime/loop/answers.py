@@ -1,6 +1,6 @@
 """Act on a reply of the model: make its tool calls, end the run with its answer, or say why there is none."""
 
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,25 +25,33 @@ async def act_on(state: RunState, reply: Reply) -> AsyncGenerator[RunEvent]:
     assert reply.whole is not None
     calls = [part for part in reply.whole.parts if isinstance(part, ToolCallPart)]
     state.is_reply_cut = reply.has_hit_limit
+    remark = _remark_on_request(state, reply)
+    if remark:
+        yield server_note("prompt_cut")
     if reply.is_cut_off or (reply.has_hit_limit and not calls):
-        for event in _end_cut_off(state, reply):
+        for event in _end_cut_off(state, reply, remark):
             yield event
     elif not calls and not reply.text.strip():
         for event in end_early(state, await _why_empty(state)):
             yield event
     elif calls:
-        yield state.step("assistant", reply.text, to_data(reply.whole, reply.thinking, shown(calls)))
+        yield state.step("assistant", reply.text, to_data(reply.whole, reply.thinking, shown(calls)) | remark)
         async for event in call_all(state, calls):
             yield event
     elif calls := take_text_calls(state, reply.text):
         whole = replace(reply.whole, parts=calls)
-        data = to_data(whole, reply.thinking, shown(calls)) | {"written": reply.text}
+        data = to_data(whole, reply.thinking, shown(calls)) | {"written": reply.text} | remark
         yield state.step("assistant", "", data)
         async for event in call_all(state, calls):
             yield event
     else:
-        async for event in _answer(state, reply.text, to_data(reply.whole, reply.thinking, ())):
+        async for event in _answer(state, reply.text, to_data(reply.whole, reply.thinking, ()) | remark):
             yield event
+
+
+def _remark_on_request(state: RunState, reply: Reply) -> dict[str, Any]:
+    """Return the remark that the provider dropped a part of the request, once in a run."""
+    return {"remark": "prompt_cut"} if reply.is_prompt_cut and not state.was_prompt_cut else {}
 
 
 def end_early(state: RunState, reason: RunNote) -> Generator[RunEvent]:
@@ -56,7 +64,7 @@ def end_early(state: RunState, reason: RunNote) -> Generator[RunEvent]:
 
 async def _answer(state: RunState, text: str, data: dict[str, Any]) -> AsyncGenerator[RunEvent]:
     """End the run with an answer. If it promises later work without a booking, first remind the model, once."""
-    remark = "call_as_text" if has_text_call(state, text) else None
+    remark: RunNote | None = "call_as_text" if has_text_call(state, text) else None
     promise = None if remark else await check_promise(state, text)
     if promise is not None and promise.may_remind:
         yield state.step("assistant", text, data | {"promise": promise.sentence})
@@ -67,19 +75,21 @@ async def _answer(state: RunState, text: str, data: dict[str, Any]) -> AsyncGene
         remark = "unkept_promise"
     state.has_ended = True
     if remark is not None:
-        data |= {"remark": remark}
+        data = {"remark": remark} | data  # a cut prompt may be the cause, so that remark stays
         yield server_note(remark)
     yield state.step("assistant", text, data, is_last=True)
+    if remark is None and state.was_prompt_cut and state.depth == 0:  # a subagent's answer counts all the same
+        remark = "prompt_cut"
     if remark is not None:
         yield EndedEarly(reason=remark)
     yield state.end(text)
 
 
-def _end_cut_off(state: RunState, reply: Reply) -> Generator[RunEvent]:
+def _end_cut_off(state: RunState, reply: Reply, remark: Mapping[str, Any]) -> Generator[RunEvent]:
     """End a run whose reply was not read to its end, and keep the text so far, marked as incomplete."""
     text = without_repeats(reply.text) if reply.is_repeating else reply.text
     if text:
-        yield state.step("assistant", text, {"cut_off": True})
+        yield state.step("assistant", text, {"cut_off": True} | remark)
     reason: RunNote = "too_many_calls"
     if reply.is_repeating:
         reason = "repeated_text"

@@ -45,8 +45,6 @@ log = logging.getLogger(__name__)
 MAX_SAID = 1_000_000  # characters of one answer
 _ADVICE = "Test the agent's model, which says whether its endpoint answers, then continue this run."
 _MIN_OUTPUT = 256  # tokens
-# The libraries of these send the model's own limit; a lower one than the tokens for thinking would be refused.
-_OWN_LIMIT = ("anthropic", "bedrock")
 _OUTPUT = 4_000  # tokens: the estimate for an answer in progress
 _CACHES = {"system": "cache_instructions", "tools": "cache_tool_definitions", "messages": "cache_messages"}
 
@@ -71,6 +69,7 @@ class Reply:
         self._brakes = RepetitionBrake(), RepetitionBrake()  # of the text and the thinking
         self.calls = 0  # begun
         self.whole: ModelResponse | None = None
+        self.is_prompt_cut = False  # the provider dropped a part of what was sent
 
     @property
     def has_begun(self) -> bool:
@@ -333,6 +332,7 @@ async def _stream(state: RunState, messages: list[ModelMessage], tools: Sequence
             output_tokens=max(used.output_tokens, reply.length // BYTES_PER_TOKEN),
         )
     elif is_cut(sent := size_of(messages, tools), used.input_tokens):
+        reply.is_prompt_cut = True
         await note_cut(state, sent, used.input_tokens)
     state.context_tokens = used.input_tokens + used.output_tokens
     state.budget.count_model_call(used, _price(state, used))
@@ -371,10 +371,8 @@ def _price(state: RunState, used: RequestUsage) -> int | None:
 def _settings(state: RunState) -> ModelSettings:
     level = state.briefing.agent.thinking_level
     breakpoints = state.briefing.session_config.get("cache_breakpoints", ())
-    settings: dict[str, Any] = {}
-    if state.abilities.output_limit is not None and state.model.partition(":")[0] not in _OWN_LIMIT:
-        room = max(state.window - state.context_tokens, _MIN_OUTPUT)
-        settings["max_tokens"] = min(state.abilities.output_limit, room)
+    room = max(state.window - state.context_tokens, _MIN_OUTPUT)
+    settings: dict[str, Any] = {"max_tokens": min(state.abilities.output_limit, room)}
     if level is not None:
         settings["thinking"] = False if level == "off" else level
     return cast("ModelSettings", settings | cache_settings(state.deps.models.provider_string(state.model), breakpoints))

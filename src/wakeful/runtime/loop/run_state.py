@@ -126,6 +126,11 @@ class RunState:
         """Return whether this run, in any attempt, has told the model this."""
         return any((message.data or {}).get("note") == code for message in self.own("notice"))
 
+    @property
+    def was_prompt_cut(self) -> bool:
+        """Return whether a remark of this run, in any attempt, says that a provider dropped a part of a request."""
+        return any((message.data or {}).get("remark") == "prompt_cut" for message in self.own("assistant"))
+
     async def is_spent(self) -> bool:
         """Return whether the budget allows no further model call. Other runs of today count."""
         if self.budget.has_day_limits:

@@ -26,7 +26,8 @@ from wakeful.tools.registry import ToolResult
 
 log = logging.getLogger(__name__)
 
-_KEPT = ("thinking", "tool_calls", "call_id", "tool", "args", "success", "metadata", "phase", "note", "cut_off")
+_CALL = ("call_id", "tool", "args", "success", "metadata")
+_KEPT = ("thinking", "tool_calls", *_CALL, "phase", "note", "remark", "cut_off")
 
 
 class NoSuchHelper(Invalid):

@@ -26,10 +26,12 @@ from wakeful.runtime.models.places import Place, missing_key
 
 SECONDS = httpx2.Timeout(600.0, connect=30.0)
 OPENAI_FAMILY = frozenset({"openai-responses"})  # use a placeholder as the key when OPENAI_BASE_URL is set
+# Tokens of titles and tests, which are not streamed: then Anthropic's SDK refuses more than 21,333.
+MAX_SHORT = 16_384
 _REGION = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d")
 
 
-def make_model(written: str, provider: Provider[Any], model: str, output_limit: int | None) -> Model[Any]:
+def make_model(written: str, provider: Provider[Any], model: str, output_limit: int) -> Model[Any]:
     """Make a model of a provider; errors name it as it is written."""
     prefix = written.partition(":")[0] if ":" in written else provider.name
     try:
@@ -38,9 +40,8 @@ def make_model(written: str, provider: Provider[Any], model: str, output_limit: 
         raise missing_package(written, error) from error
     except UserError as error:
         raise NoSuchModel(written, quote(without_advice(str(error)))) from error
-    if output_limit is not None:
-        settings = ModelSettings(max_tokens=output_limit)
-        made._settings = settings  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  (`infer_model` takes none)
+    settings = ModelSettings(max_tokens=min(output_limit, MAX_SHORT))
+    made._settings = settings  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  (`infer_model` takes none)
     return made
 
 

@@ -25,7 +25,7 @@ from wakeful.domain.models import limits
 from wakeful.domain.models.addresses import is_private
 from wakeful.domain.models.lists import ListedModel
 from wakeful.domain.models.models import Abilities
-from wakeful.domain.models.names import DEMO, check_written
+from wakeful.domain.models.names import DEMO, DefaultModelRemoved, NoSuchModel, check_written
 from wakeful.domain.models.providers import CHAT, PROVIDERS
 from wakeful.runtime.models import library
 from wakeful.runtime.models.demo.model import DemoModel
@@ -175,15 +175,14 @@ class Models:
         if place is None:
             known = self._known_window(name)
             window = known or self._window
-            # No library sends a limit for a model that a program brought.
-            output = limits.output_limit(name.partition(":")[2], window) if name in self._brought else None
+            limit = limits.output_limit if name in self._brought else limits.largest_output
+            output = limit(name.partition(":")[2], window)
             return Abilities(context_window=window, output_limit=output, is_window_known=bool(known))
         added, facts = place.added, self._facts.get(place.subject, (0.0, None))[1] or ListedModel(id=place.model)
         known = (added and added.context_window) or facts.context_window or self._known_window(name)
         window = known or self._window
-        output = (added and added.output_limit) or facts.output_limit
-        if output is None and place.provider.wire in OWN_WIRES:
-            output = limits.output_limit(place.model, window)
+        limit = limits.output_limit if place.provider.wire in OWN_WIRES else limits.largest_output
+        output = (added and added.output_limit) or facts.output_limit or limit(place.model, window)
         tested = self._catalog.tested(name, place.subject) if self._catalog is not None else None
         return Abilities(
             context_window=window,
@@ -228,11 +227,19 @@ class Models:
         if added is not None:
             assert self._catalog is not None
             return place_of_added(added, self._catalog.key_of(added))
-        check_written(name, () if self._catalog is None else self._catalog.names)
+        self._check_written(name)
         provider = PROVIDERS.get(name.partition(":")[0])
         if name == DEMO or provider is None or provider.wire not in OWN_WIRES:
             return None
         return place_of_string(name, chat_address=self._base_url, key=self._api_key, key_is_for=self._key_is_for)
+
+    def _check_written(self, name: str) -> None:
+        try:
+            check_written(name, () if self._catalog is None else self._catalog.names)
+        except NoSuchModel:
+            if self._catalog is not None and self._catalog.is_default_removed and name == self._catalog.default:
+                raise DefaultModelRemoved(name) from None
+            raise
 
     def _make(self, name: str, place: Place | None, abilities: Abilities) -> Model[Any]:
         if name == DEMO:
@@ -242,7 +249,7 @@ class Models:
             key = self._api_key if prefix == self._key_is_for else None
             if prefix not in self._providers:
                 self._providers[prefix] = library.provider_of_string(name, prefix, key)
-            return library.make_model(name, self._providers[prefix], model, None)
+            return library.make_model(name, self._providers[prefix], model, abilities.output_limit)
         if place.provider.wire not in OWN_WIRES:
             if place not in self._providers:
                 self._providers[place] = library.provider_of_added(place)

@@ -49,6 +49,12 @@ class ModelCatalog:
         return "settings" if self._setting else "chosen" if self._chosen else "built_in"
 
     @property
+    def is_default_removed(self) -> bool:
+        """Return whether the chosen default was the name of a model that does not exist any more."""
+        is_name = self.default_source == "chosen" and self.default != DEMO and ":" not in self.default
+        return is_name and self.find(self.default) is None
+
+    @property
     def names(self) -> list[str]:
         return sorted({*self.from_settings, *self._added})
 

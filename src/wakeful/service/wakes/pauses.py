@@ -92,6 +92,15 @@ class PauseService:
 
         return await self._store.read(work)
 
+    async def all_active(self, user_id: str) -> list[ActivePause]:
+        """Return the active pauses of all agents and of single ones."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> list[ActivePause]:
+            return [await _count(tx, pause) for pause in await tx.agents.all_pauses_of(user_id, now)]
+
+        return await self._store.read(work)
+
     async def holding(self, wakes: Sequence[Wake]) -> frozenset[str]:
         """Return the ids of those wakes of one user that a pause holds at their planned time."""
         if not wakes:

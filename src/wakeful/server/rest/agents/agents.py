@@ -86,6 +86,9 @@ class AgentShape(
         "Setting `timezone`, to null or to the agent's zone, answers the question."
     )
     schedule: BoundsShape = Field(validation_alias="bounds")
+    hidden_toolsets: list[str] = Field(
+        description="Those of `toolsets` that its model is not offered, because self-scheduling is off."
+    )
 
 
 class SpentShape(Shape):
@@ -320,4 +323,5 @@ def _to_body(agent: Agent) -> AgentShape:
         zone=agent.zone,
         is_zone_known=agent.known_zone is not None,
         offered_timezone=agents.offered_zone(agent),
+        hidden_toolsets=list(agents.hidden_toolsets(agent)),
     )

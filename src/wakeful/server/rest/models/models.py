@@ -154,7 +154,7 @@ def _fields(given: dict[str, object]) -> dict[str, object]:
 
 def _default(services: Services) -> DefaultShape:
     catalog = services.models.catalog
-    return DefaultShape(model=catalog.default, source=catalog.default_source)
+    return DefaultShape(model=catalog.default, source=catalog.default_source, is_removed=catalog.is_default_removed)
 
 
 async def _shown(services: Services, model: Model) -> ModelShape:

@@ -88,6 +88,10 @@ class DefaultShape(Shape):
     source: Literal["settings", "chosen", "built_in"] = Field(
         description="`settings`: it is named in the settings and cannot be changed here. `built_in`: the demo model."
     )
+    is_removed: bool = Field(
+        description="It was chosen and then removed: runs of agents without a model of their own fail until another "
+        "one is chosen."
+    )
 
 
 class ModelList(Shape):

@@ -27,6 +27,7 @@ class About(Fixed):
 
     model: str  # of agents without one of their own
     is_demo: bool  # the model is the built-in demo, which is not an LLM
+    is_model_removed: bool  # runs of agents without a model of their own fail
     models: list[str]  # names of the models that agents can have, besides PROVIDER:MODEL and `demo`
 
 
@@ -35,4 +36,10 @@ async def about(_caller: Reader, request: Request, services: ServicesDep) -> Abo
     """Show the version, the model, the store, and how shell commands are confined."""
     fixed: Fixed = request.app.state.about
     catalog = services.models.catalog
-    return About(**fixed.model_dump(), model=catalog.default, is_demo=catalog.default == DEMO, models=catalog.names)
+    return About(
+        **fixed.model_dump(),
+        model=catalog.default,
+        is_demo=catalog.default == DEMO,
+        is_model_removed=catalog.is_default_removed,
+        models=catalog.names,
+    )

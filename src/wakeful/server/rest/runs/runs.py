@@ -47,8 +47,8 @@ class RunShape(Shape):
     note: RunNote | None = Field(
         description="What to know about a run that succeeded: did_nothing (woken, it neither called a tool nor said "
         "anything), empty_answer (it ended without a final answer), call_as_text (its answer contains a tool call as "
-        "text, which was not made), unkept_promise (it promised later work and booked nothing), or the limit that "
-        "ended it early."
+        "text, which was not made), unkept_promise (it promised later work and booked nothing), prompt_cut (its "
+        "model's provider dropped a part of a request), or the limit that ended it early."
     )
     error: str | None
     attempt: int = Field(

@@ -56,6 +56,12 @@ class AgentPauseAnswer(PauseAnswer):
     everything: PauseShape | None
 
 
+class AllPausesAnswer(PauseAnswer):
+    """The pause of all agents, and those of single agents."""
+
+    agents: list[PauseShape]
+
+
 @router.get("/agents/{agent_id}/pause")
 async def get_agent_pause(caller: Reader, services: ServicesDep, agent_id: PathId) -> AgentPauseAnswer:
     """Show the pauses of an agent."""
@@ -78,9 +84,15 @@ async def resume_agent(caller: Planner, services: ServicesDep, agent_id: PathId)
 
 
 @router.get("/pause")
-async def get_pause(caller: Reader, services: ServicesDep) -> PauseAnswer:
-    """Show the pause of all agents."""
-    return PauseAnswer(pause=_last_to_body(await services.pauses.active(caller.user.id, None)))
+async def get_pause(caller: Reader, services: ServicesDep) -> AllPausesAnswer:
+    """Show the pause of all agents, and in `agents` those of single agents."""
+    active = await services.pauses.all_active(caller.user.id)
+    everything = [each for each in active if each.pause.agent_id is None]
+    own = {each.pause.agent_id: each for each in active if each.pause.agent_id is not None}
+    return AllPausesAnswer(
+        pause=_last_to_body(everything),
+        agents=[PauseShape.from_fields(each.pause, held=each.held) for each in own.values()],
+    )
 
 
 @router.put("/pause")

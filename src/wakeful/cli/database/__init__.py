@@ -1,0 +1,1 @@
+"""`wakeful db …`: an agent's own database."""
