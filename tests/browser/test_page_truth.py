@@ -71,7 +71,7 @@ async def test_edit_moves_a_run_of_any_kind_to_a_time_in_the_zone_of_the_browser
     wake_id, place = await book(server, agent, kind)
     in_five_hours = server.node.clock.now() + timedelta(hours=5)
     at = in_five_hours.astimezone(ZoneInfo(TOKYO)).replace(second=0, microsecond=0)
-    async with come(place, timezone_id=TOKYO) as page:
+    async with come(place, timezone_id=TOKYO, locale="en-GB") as page:
         await page.get_by_role(
             "button", name="Edit the new session" if kind == "session" else "Edit", exact=True
         ).click()

@@ -99,7 +99,7 @@ def _is_secure(request: Request) -> bool:
     return request.url.scheme == "https" or request.headers.get("origin", "").startswith("https://")
 
 
-# In the User-Agent, which names several browsers for old websites: the first of these is meant.
+# In the User-Agent, which names several browsers for old websites: the first of these counts.
 _BROWSERS = {"Edg": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "Chrome/": "Chrome", "Safari/": "Safari"}
 _SYSTEMS = {
     "iPhone": "iPhone",

@@ -33,12 +33,12 @@ export function usePreview(plan: Plan) {
     queryFn: () => load(JSON.parse(settled) as Plan),
     retry: false,
     placeholderData: (before) => before,
-    refetchInterval: REFRESH_MS, // "in 5 minutes" means another time when it is saved later
+    refetchInterval: ({ state }) => !state.error && REFRESH_MS, // "in 5 minutes" means another time when saved later
   });
   const now = useNow(1);
-  const hasNewTime = "when" in plan && plan.when !== null;
+  const isRequested = "when" in plan && plan.when !== null && !found.isPlaceholderData && found.isSuccess;
   // A requested time counts from when it is saved, a booked one from now.
-  return { ...found, isCurrent: settled === JSON.stringify(plan), now: hasNewTime ? found.dataUpdatedAt : now };
+  return { ...found, isCurrent: settled === JSON.stringify(plan), now: isRequested ? found.dataUpdatedAt : now };
 }
 
 interface Props {
