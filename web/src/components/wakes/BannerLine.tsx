@@ -85,6 +85,6 @@ function useLine(agent: AgentShape, sessionId: string | undefined): Line | null 
       ),
       more: "",
     };
-  if (!agent.self_scheduling) return null;
-  return { icon: "clock", tone: "is-idle", text: "", more: "Nothing scheduled" };
+  if (sessionId || !agent.self_scheduling) return null; // a session has the controls in its header
+  return { icon: "clock", tone: "is-idle", text: "", more: "No next run scheduled" };
 }
