@@ -150,6 +150,7 @@ NEEDS = {
     ("POST", "/runs/{run_id}/undo-data"): "chat",
     ("GET", "/schedules/{schedule_id}"): "read",
     ("DELETE", "/schedules/{schedule_id}"): "schedule",
+    ("GET", "/search"): "read",
     ("GET", "/sessions"): "read",
     ("POST", "/sessions"): "chat",
     ("GET", "/sessions/{session_id}"): "read",

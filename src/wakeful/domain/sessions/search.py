@@ -46,7 +46,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexProgress:
-    """How much of what was written before an upgrade is in the search index."""
+    """Progress of indexing what was written before an upgrade."""
 
     is_complete: bool
     percent: int

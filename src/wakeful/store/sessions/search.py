@@ -12,7 +12,7 @@ from wakeful.store.rows import FOUND
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexed:
-    """How far the texts from before the upgrade are indexed: from these ids on; None: all."""
+    """Progress in the texts from before the upgrade: they are indexed from these ids on; None: all."""
 
     sessions_before: str | None
     messages_before: str | None
