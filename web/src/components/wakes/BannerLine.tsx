@@ -85,6 +85,6 @@ function useLine(agent: AgentShape, sessionId: string | undefined): Line | null 
       ),
       more: "",
     };
-  if (!agent.self_scheduling) return null;
+  if (sessionId || !agent.self_scheduling) return null; // the header of a session has the controls: see IdleControls
   return { icon: "clock", tone: "is-idle", text: "", more: "Nothing scheduled" };
 }
