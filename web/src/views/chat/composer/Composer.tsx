@@ -1,6 +1,5 @@
 /** The message box: text, pictures and files, by keyboard, button, paste and drop. */
 
-import { areShortcutsOn } from "../../../components/keyboard/setting";
 import {
   type ClipboardEvent,
   type KeyboardEvent,
@@ -12,6 +11,7 @@ import {
   useLayoutEffect,
   useRef,
 } from "react";
+import { areShortcutsOn } from "../../../components/keyboard/setting";
 import { Icon } from "../../../components/ui/Icon";
 import type { OutgoingMessage } from "../sending";
 import { AttachButton, Attachments } from "./Attachments";
