@@ -126,7 +126,7 @@ async def test_axe_finds_nothing_in_the_palette_and_the_list_of_shortcuts(places
             assert await page.evaluate("document.documentElement.scrollWidth") == how["viewport"]["width"]
             found[name] = await check_with_axe(page, rules)
 
-        await expect(page.locator("main").get_by_text("Look at the garden").first).to_be_visible()
+        await expect(page.get_by_role("textbox", name="Message")).to_be_visible()
         await page.keyboard.press("Control+k")
         palette = page.get_by_role("combobox", name="Search and commands")
         await expect(palette).to_be_focused()

@@ -152,7 +152,7 @@ async def chat(page, server):
     await send(page, "Hello")
     await expect(page.locator(".answer")).to_have_text("Hello, I can set my own alarm.")
     await expect(page.get_by_role("heading", level=1)).to_have_text("My first talk")
-    await expect(page.get_by_label("Nothing scheduled")).to_contain_text("Nothing scheduled in this session.")
+    await expect(page.get_by_label("Nothing scheduled")).to_be_visible()
     await send(page, "Remind me to stretch")
     await expect(page.get_by_label("Tool schedule_recall")).to_be_visible()
     banner = page.get_by_label("Scheduled run", exact=True)
@@ -245,7 +245,7 @@ async def check_run(page, server, provider):
     woken = page.locator(".asked.is-woken")
     await expect(woken).to_contain_text(STRETCH)
     await expect(page.locator(".answer").last).to_have_text("Done as you asked.")
-    await expect(page.get_by_label("Nothing scheduled")).to_contain_text("Nothing scheduled in this session.")
+    await expect(page.get_by_label("Nothing scheduled")).to_be_visible()
     await expect(page.get_by_role("list", name="Scheduled elsewhere")).to_contain_text("next run in")
     await expect(page.get_by_label("run scheduled")).to_have_count(0)
     assert await woken.count() == 1

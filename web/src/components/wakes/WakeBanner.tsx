@@ -77,7 +77,8 @@ function Banner({ agent, sessionId, onOpen }: BannerProps) {
         {others}
       </ScheduledBanner>
     );
-  if (sessionId) return elsewhere.length > 0 ? <div className="banner is-elsewhere">{others}</div> : null; // the header has the controls: see IdleControls
+  // The header of a session has the controls: see IdleControls.
+  if (sessionId) return elsewhere.length > 0 ? <div className="banner is-elsewhere">{others}</div> : null;
   if (!agent.self_scheduling) return null;
   return <IdleBanner agent={agent} onSchedule={() => onOpen(null)} />;
 }
