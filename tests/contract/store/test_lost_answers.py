@@ -225,7 +225,7 @@ async def test_a_question_whose_answer_got_lost_is_asked_once(harness, line):
     await harness.turn()
     [run] = await harness.runs_of(wake)
     line.cut_at(b"COMMIT")
-    asked = await approvals.ask(run, "call_1", "run_command", {"command": "ls"}, is_resumed=False)
+    asked = await approvals.ask(run, harness.agent, "call_1", "run_command", {"command": "ls"}, is_resumed=False)
     assert line.cuts == 1
     assert asked.status == "refused"  # nobody is there
     assert len(await approvals.of_run(run.id, harness.user.id)) == 1
