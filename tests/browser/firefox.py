@@ -4,6 +4,7 @@ import asyncio
 import base64
 import itertools
 import json
+import re
 import subprocess
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -33,6 +34,10 @@ QUIET: Mapping[str, bool | int | str] = {
     "termsofuse.bypassNotification": True,
     "toolkit.telemetry.enabled": False,
 }
+
+
+# Messages of the browser itself when a page is left before its socket is open.
+LEFT = re.compile(r"Firefox can.t establish a connection to the server at ws|The connection to ws\S+ was interrupted")
 
 
 class NoFirefox(Exception):
@@ -129,7 +134,7 @@ class Tab:
             said = json.loads(text)
             if said["type"] == "event":
                 entry = said["params"]
-                if entry["level"] in ("error", "warn"):
+                if entry["level"] in ("error", "warn") and not LEFT.match(entry["text"] or ""):
                     self.complaints.append(f"{entry['level']}: {entry['text']}")
             elif said["type"] == "error":
                 self._waiting.pop(said["id"]).set_exception(CommandFailed(said["message"]))

@@ -66,6 +66,7 @@ async def test_every_place_shows_its_content_and_logs_no_error(server, tab):
             "document.querySelector('h1')?.innerText && document.querySelector('.loading') === null"
             " && document.querySelector('main').innerText.trim().length > 20"
         )
+        await tab.eventually("!document.body.innerText.includes('Connection lost')")
         if folder is not None:
             Path(folder, f"firefox-{name}.png").write_bytes(await tab.shoot())  # noqa: ASYNC240
         assert (name, tab.complaints) == (name, [])

@@ -1,5 +1,6 @@
 """The installed page: its manifest and service worker, without a server, after an upgrade, and its notifications."""
 
+import itertools
 import json
 import os
 import re
@@ -25,6 +26,7 @@ CACHED = """async () => {
     found[name] = (await (await caches.open(name)).keys()).map(request => new URL(request.url).pathname);
   return found;
 }"""
+UPDATE = "navigator.serviceWorker.getRegistration('/').then(worker => worker.update()).then(() => null)"
 IS_CONTROLLED = "navigator.serviceWorker.controller !== null"
 
 
@@ -161,7 +163,8 @@ async def test_after_an_upgrade_nothing_old_is_served(installed, tmp_path):
     async def is_replaced():
         return list(await page.evaluate(CACHED)) == ["wakeful-next"]
 
-    await eventually(is_replaced)
+    await page.evaluate(UPDATE)  # as the browser does by itself, some seconds after the page was opened
+    await eventually(is_replaced, 60)
     await page.reload()
     await expect(page.get_by_role("heading", level=1)).to_have_text("Agenda")
     [kept] = (await page.evaluate(CACHED)).values()
@@ -247,7 +250,7 @@ async def test_where_push_is_impossible_the_page_says_what_is_missing(server, co
 
 
 async def test_a_page_shows_no_notification_of_its_own_where_push_does(server, agent, come):
-    async with come("/ui/inbox") as page:
+    async with come("/ui/agents") as page:
         await page.context.add_init_script("""
           localStorage.setItem('wakeful.notifications', 'on');
           window.made = [];
@@ -256,19 +259,18 @@ async def test_a_page_shows_no_notification_of_its_own_where_push_does(server, a
             constructor(title) { made.push(title); }
           };
           Object.defineProperty(document, 'visibilityState', {get: () => 'hidden'});
-          if (location.hash === '#push') localStorage.setItem('wakeful.push', '{"id": "x", "tokenId": "y"}');
-          else localStorage.removeItem('wakeful.push');
         """)
-        await page.context.route("**/push-subscriptions", lambda route: route.abort())
-        await page.goto(f"{server.address}/ui/agents")
-        await page.goto(f"{server.address}/ui/inbox#push")
-        await expect(page.get_by_role("heading", level=1)).to_have_text(re.compile("Inbox"))
+        await page.goto(f"{server.address}/ui/inbox")
+        numbers = itertools.count()
+
+        async def is_shown():
+            await add_notice(server, agent, f"Without push {next(numbers)}")  # again, until the page is connected
+            return await page.evaluate("made.length")
+
+        await eventually(is_shown)
+        await page.evaluate("""localStorage.setItem('wakeful.push', '{"id": "x", "tokenId": "y"}')""")
         await add_notice(server, agent, "With push")
         await expect(page.get_by_role("listitem").filter(has_text="With push")).to_be_visible()
-        assert await page.evaluate("made") == []
-        await page.goto(f"{server.address}/ui/agents")
-        await page.goto(f"{server.address}/ui/inbox")
-        await expect(page.get_by_role("listitem").filter(has_text="With push")).to_be_visible()
-        await add_notice(server, agent, "Without push")
-        await eventually(lambda: page.evaluate("made.length"))
-        assert await page.evaluate("made") == ["Without push"]
+        made = await page.evaluate("made")
+        assert made
+        assert "With push" not in made
