@@ -89,7 +89,7 @@ def _end_cut_off(state: RunState, reply: Reply, remark: Mapping[str, Any]) -> Ge
     """End a run whose reply was not read to its end, and keep the text so far, marked as incomplete."""
     text = without_repeats(reply.text) if reply.is_repeating else reply.text
     if text:
-        yield state.step("assistant", text, {"cut_off": True} | remark)
+        yield state.step("assistant", text, {"cut_off": True, **remark})
     reason: RunNote = "too_many_calls"
     if reply.is_repeating:
         reason = "repeated_text"
