@@ -388,7 +388,7 @@ class Channel(Outlet):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushSubscription(Outlet):
-    """A browser that takes push messages. Whoever knows its endpoint can send to it, so that is a secret."""
+    """A browser that takes push messages. Its endpoint is a secret: anyone who knows it can send to it."""
 
     token_id: str  # the login it was made with; when that ends, nothing is sent any more
     endpoint: str

@@ -91,7 +91,7 @@ export async function unsubscribe(id: string): Promise<void> {
   if (read()?.id === id) await forget();
 }
 
-/** Before a logout: whoever uses this browser next must not see the notifications of who did before. */
+/** Before a logout: the next person who uses this browser must not see the notifications of the last one. */
 export async function leave(): Promise<void> {
   const here = read();
   if (here) await unsubscribe(here.id).catch(forget);
@@ -117,7 +117,7 @@ export function useKeepPush(): void {
   }, [here, login, data]);
 }
 
-/** After a renewal that failed, offer to subscribe again; while the server is away, it is tried later. */
+/** After a renewal that failed, offer to subscribe again; while the server is unavailable, it is tried later. */
 function giveUp(error: unknown): void {
   const isAway = error instanceof ApiError && (error.status === 0 || error.status >= 500);
   if (!isAway) save(null);

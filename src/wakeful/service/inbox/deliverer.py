@@ -27,7 +27,7 @@ class Deliveries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Context:
-    """What is known about a notice when it is delivered."""
+    """The facts about a notice that its delivery depends on."""
 
     zone: str | None
     agent: Agent | None
