@@ -41,7 +41,7 @@ async def check_agenda(page: Page, read: Read, now: datetime) -> None:
 
 
 async def check_times(page: Page, now: datetime) -> None:
-    """Compare every time on the page with its instant: the clock in the viewer's zone, and how far it is away."""
+    """Compare every time on the page with its instant: the clock in the viewer's zone, and the distance."""
     read = "all => all.map(each => [each.dateTime, each.textContent])"
     for instant, text in await page.locator("main time").evaluate_all(read):
         for shown in re.findall(r"\b\d\d:\d\d\b", text):

@@ -33,7 +33,7 @@ export function OtherRuns({ agent, wakes, onEdit }: Props) {
   );
 }
 
-/** What will run, followed by the time: "Gardener's next run", "A new session starts". */
+/** The run in words, followed by its time: "Gardener's next run", "A new session starts". */
 export function otherRunText(wake: WakeShape, agent: AgentShape): string {
   return wake.kind === "next_run" ? `${agent.name}'s next run` : "A new session starts";
 }

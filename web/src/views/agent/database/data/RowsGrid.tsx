@@ -23,7 +23,7 @@ interface Props extends RowsProps {
   onOrder: (order: Order) => void;
 }
 
-/** Whether a click on a row is meant for the row: not for a control or a dialog in it, nor the end of a selection. */
+/** Whether a click on a row opens it: not on a control or a dialog in it, nor at the end of a selection. */
 export function isForRow(event: MouseEvent<HTMLElement>): boolean {
   const target = event.target as HTMLElement;
   return !target.closest("button, input, a, label, select, dialog") && getSelection()?.type !== "Range";

@@ -1,4 +1,4 @@
-/** What the table shows, kept in the address: which rows, their filter, order and page. */
+/** The state of the table in the address: which rows, their filter, order and page. */
 
 import { useSearchParams } from "wouter";
 import type { Show } from "../../../../api/database";

@@ -2,7 +2,7 @@
 
 import type { ColumnShape, ViewShape } from "../../../../api/rest.generated";
 
-/** How a column is shown and edited. SQLite's own types that are not among ours have only an affinity. */
+/** The way a column is shown and edited. SQLite's own types that are not among ours have only an affinity. */
 export type Kind = NonNullable<ColumnShape["declared"]>;
 
 export function kindOf({ declared, type }: Pick<ColumnShape, "declared" | "type">): Kind {

@@ -28,7 +28,7 @@ it("writes several conditions as the server reads them, also two on one column",
 });
 
 it.each(["{", "7", '[["gone","is","1"]]', '[["done","contains","1"]]', "[null]", ""])(
-  "leaves out what is no condition: %s",
+  "leaves out anything but a condition: %s",
   (text) => {
     expect(readConditions(text, COLUMNS)).toEqual([]);
     expect(whereOf([], COLUMNS)).toBeNull();

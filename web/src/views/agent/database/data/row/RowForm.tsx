@@ -64,7 +64,7 @@ export function RowForm({ columns, texts, before, onChange, action, error, isBus
   );
 }
 
-/** What is wrong with a changed field, which the server would not notice: JSON is text for SQLite. */
+/** The problem of a changed field that the server would not notice: JSON is text for SQLite. */
 function problemOf(column: ColumnShape, texts: Texts, before: Texts): string | null {
   const text = texts[column.name];
   if (kindOf(column) !== "json" || !text || text === before[column.name]) return null;
