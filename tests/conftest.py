@@ -34,9 +34,12 @@ _SWEEP = f"""
 {_HANG_UP}
 SET session_replication_role = replica;  -- rows go in any order
 DO $$ DECLARE name text; BEGIN
-    FOR name IN SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'migrations'
+    FOR name IN SELECT quote_ident(tablename) FROM pg_tables
+        WHERE schemaname = 'public' AND tablename NOT IN ('migrations', 'search_progress')
     LOOP EXECUTE 'DELETE FROM ' || name; END LOOP;
-END $$
+END $$;
+-- Its one row is made by a migration.
+UPDATE search_progress SET sessions_before = NULL, messages_before = NULL, next_number = 0, done = 0, total = 0
 """
 
 
