@@ -67,7 +67,7 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
         accounts=Accounts(store, clock),
         agenda=AgendaService(store, clock, rules),
         agents=_agents(base, files, catalog, models.catalog),
-        approvals=Approvals(store, clock),
+        approvals=Approvals(store, clock, push),
         channels=channels,
         data=data,
         deliverer=Deliverer(store, clock, channels, push),

@@ -143,6 +143,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
 
     async def put_away() -> None:
         await outbox.aclose()
+        await services.push.aclose()
         await titles.stop()
         await parts.aclose()
         await fetcher.aclose()

@@ -19,7 +19,7 @@ from wakeful.domain.inbox import push as rules
 from wakeful.domain.inbox.channels import PrivateAddress
 from wakeful.domain.inbox.notices import MAX_BODY, MAX_TITLE
 from wakeful.domain.inbox.push import BadSubscription, NoSuchBrowser, PushKeyUnreadable, TooManyBrowsers
-from wakeful.domain.types import Notice, Token, User
+from wakeful.domain.types import Notice, Run, Token, User
 from wakeful.service.inbox import push_keys
 from wakeful.service.inbox.notify import Notify
 from wakeful.tools.notify import make_tools
@@ -90,6 +90,17 @@ def notice(harness, **changes) -> Notice:
     return replace(made, **changes)
 
 
+async def ask_for_approval(harness) -> Run:
+    """Have a run that a person started ask before it writes a file."""
+    session = await harness.session()
+    run = await harness.node.runs.ask(session.id, harness.user.id, "Write it")
+    [claimed] = [each.run for each in await harness.node.engine.runner.claims.claim(1)]
+    await harness.node.services.approvals.ask(
+        claimed, harness.agent, "call-1", "write_file", {"path": "a.txt", "content": "x"}
+    )
+    return run
+
+
 async def announce(harness, added: Notice) -> None:
     await harness.node.store.write(lambda tx: tx.notices.add(added))
     await harness.node.engine.upkeep.outbox.idle()
@@ -113,6 +124,19 @@ def test_the_tests_own_browser_reads_the_example_of_the_standard():
     secret = int.from_bytes(from_base64url("q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94"), "big")
     browser = Browser(secret, from_base64url("BTBZMqHH6r4Tts7J_aSIgg"))
     assert browser.read(from_base64url(EXAMPLE)) == b"When I grow up, I want to be a watermelon"
+
+
+async def test_a_call_that_waits_for_approval_reaches_the_browser_once(harness, service, push, login):
+    _, browser = await subscribe(harness, service, login)
+    run = await ask_for_approval(harness)
+    await push.idle()
+    got = await service.next()
+    shown = json.loads(browser.read(got.body))
+    assert shown["title"] == f"{harness.agent.name} needs your approval"
+    assert shown["body"] == f"{harness.agent.name} wants to write “a.txt” (1 byte)"
+    assert (shown["session_id"], shown["run_id"]) == (run.session_id, run.id)
+    assert got.headers["urgency"] == "high"
+    assert service.got == []
 
 
 async def test_a_notice_reaches_the_browser_encrypted_and_signed(harness, service, push, login):

@@ -313,8 +313,14 @@ async def test_always_needs_an_approval_and_the_scope_that_changes_agents(server
 
 
 async def wake(server, session, *answers):
+    before = len(await server.runs_of(session))
     server.provider.then(*answers)
     await server.book(session, "Write a.txt")
+
+    async def has_begun():  # the wake fires a moment later
+        return len(await server.runs_of(session)) > before
+
+    await eventually(has_begun)
     return await run_of(server, session)
 
 

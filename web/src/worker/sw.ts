@@ -79,12 +79,19 @@ self.addEventListener("push", (event) => {
 });
 
 async function show(message: PushMessage): Promise<void> {
+  if (message.code === "needs_approval" && (await isOnScreen(addressOf(message)))) return;
   await self.registration.showNotification(message.title, {
     body: message.body,
     tag: message.id, // a message that is sent once more replaces the first
     icon: "/ui/icon-192.png",
     data: { address: addressOf(message) },
   });
+}
+
+/** Whether a visible page is at an address. Browsers allow a push message without a notification only then. */
+async function isOnScreen(address: string): Promise<boolean> {
+  const windows = await self.clients.matchAll({ type: "window" });
+  return windows.some((each) => each.visibilityState === "visible" && new URL(each.url).pathname === address);
 }
 
 self.addEventListener("notificationclick", (event) => {

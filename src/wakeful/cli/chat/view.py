@@ -153,8 +153,10 @@ class View:
     def _approval(self, frame: Frame) -> None:
         self._screen.status(None)
         arguments = printable(json.dumps(frame["args"], indent=2, ensure_ascii=False))
-        question = self._style(f"{harmless(frame['tool'])} needs your approval:", fg="yellow", bold=True)
-        self._screen.line(f"{question}\n{arguments}")
+        asked = harmless(
+            frame.get("sentence") or f"The agent wants to call {frame['tool']}"
+        )  # none from an older server
+        self._screen.line(f"{self._style(f'Needs approval: {asked}', fg='yellow', bold=True)}\n{arguments}")
 
     def _answered(self, frame: Frame) -> None:
         self.note(f"{frame['tool']}: {'approved' if frame['approved'] else 'refused'}")

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from wakeful.domain.errors import Invalid, LimitReached, NotFound, Unavailable
 from wakeful.domain.inbox.channels import MAX_NAME
 from wakeful.domain.inbox.notices import NEEDS_APPROVAL, NOTIFY
+from wakeful.domain.runs.approvals import Approval
 from wakeful.domain.types import Agent, Notice
 
 MAX_BROWSERS = 10  # of one person
@@ -120,6 +121,19 @@ def message_of(notice: Notice, body: str, agent: Agent | None) -> dict[str, Any]
         "view_ref": notice.view_ref,
     }
     return {name: value for name, value in shown.items() if value is not None}
+
+
+def approval_message(asked: Approval, agent: Agent) -> dict[str, Any]:
+    """Return what a browser shows of a call that waits for approval; the sentence quotes what the model wrote."""
+    return {
+        "id": f"{NEEDS_APPROVAL}:{asked.run_id}:{asked.call_id}",
+        "code": NEEDS_APPROVAL,
+        "title": cut(f"{agent.name} needs your approval", MAX_TITLE),
+        "body": cut(asked.sentence, MAX_BODY),
+        "agent_id": agent.id,
+        "session_id": asked.session_id,
+        "run_id": asked.run_id,
+    }
 
 
 def cut(text: str, most: int) -> str:

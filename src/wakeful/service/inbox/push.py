@@ -1,5 +1,6 @@
 """Push messages to a user's browsers: subscribe, remove, test, and send."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -64,6 +65,7 @@ class Push:
         self._device_key = device_key
         self.process = process
         self._private_hosts = frozenset(private_hosts)
+        self._sending: set[asyncio.Task[None]] = set()
 
     async def settle(self) -> None:
         """Create the key that signs messages, unless this or another node has."""
@@ -142,6 +144,30 @@ class Push:
         if not await self._store.read(lambda tx: tx.push.of_user(user_id, now)):
             return []  # the usual case, without a write
         return await self._send(user_id, lambda tx: tx.push.of_user(user_id, now), message, urgency)
+
+    def send_soon(self, user_id: str, message: Mapping[str, Any], urgency: str) -> None:
+        """Send a message in the background; one that fails is logged and not sent again."""
+        task = asyncio.ensure_future(self._send_quietly(user_id, message, urgency))
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    async def idle(self) -> None:
+        """Wait until nothing is sent in the background."""
+        while self._sending:
+            await asyncio.wait(self._sending)
+
+    async def aclose(self) -> None:
+        for task in self._sending:
+            task.cancel()
+        await asyncio.gather(*self._sending, return_exceptions=True)
+
+    async def _send_quietly(self, user_id: str, message: Mapping[str, Any], urgency: str) -> None:
+        try:
+            await self.send(user_id, message, urgency)
+        except StoreUnavailable:  # which the store logs
+            pass
+        except Exception:  # the run that asks must go on
+            log.exception("push message not sent", extra={"code": message["code"]})
 
     async def _send(
         self,

@@ -10,7 +10,7 @@ from typing import Any
 
 from wakeful.clock import MAX_WAIT, Clock
 from wakeful.domain import ids
-from wakeful.domain.inbox import notices
+from wakeful.domain.inbox import notices, push
 from wakeful.domain.news import ApprovalChanged, LookAgain
 from wakeful.domain.runs.approvals import (
     GRANT,
@@ -25,6 +25,7 @@ from wakeful.domain.runs.approvals import (
 )
 from wakeful.domain.runs.call_words import describe_call
 from wakeful.domain.types import Agent, ClaimedRun, Run
+from wakeful.service.inbox.push import Push
 from wakeful.service.runs.runs import run_again
 from wakeful.store.store import Store, Tx
 
@@ -34,9 +35,12 @@ _MAX_WAITING = 100  # listed at once
 
 
 class Approvals:
-    def __init__(self, store: Store, clock: Clock) -> None:
+    """Asks for approval of tool calls. A question of a run with a person also goes to that person's browsers."""
+
+    def __init__(self, store: Store, clock: Clock, push: Push) -> None:
         self._store = store
         self._clock = clock
+        self._push = push
         self._waiting: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
         store.on(ApprovalChanged, lambda news: _set_all(self._waiting.get(news.run_id, ())))
         store.on(LookAgain, lambda _: _set_all(event for events in self._waiting.values() for event in events))
@@ -93,7 +97,10 @@ class Approvals:
                 await tx.notices.add(notices.needs_approval(run, agent, call_id, tool, now))
             return fresh
 
-        return await self._store.write(work, is_repeatable=True)
+        asked = await self._store.write(work, is_repeatable=True)
+        if asked == fresh and asked.status == "pending":
+            self._push.send_soon(run.user_id, push.approval_message(asked, agent), "high")
+        return asked
 
     async def wait(self, approval: Approval) -> Approval:
         """Wait for the user's answer, until cancelled."""

@@ -99,7 +99,15 @@ function PaletteButton() {
   );
 }
 
-function NavLink({ href, icon, text, count = 0 }: { href: string; icon: IconName; text: string; count?: number }) {
+interface NavLinkProps {
+  href: string;
+  icon: IconName;
+  text: string;
+  count?: number;
+  countLabel?: string;
+}
+
+function NavLink({ href, icon, text, count = 0, countLabel = "" }: NavLinkProps) {
   const [location] = useLocation();
   const isHere = location === href || location.startsWith(`${href}/`);
   return (
@@ -109,7 +117,7 @@ function NavLink({ href, icon, text, count = 0 }: { href: string; icon: IconName
       {count > 0 && (
         <span className="count">
           {count}
-          <span className="hidden"> unread</span>
+          <span className="hidden"> {countLabel}</span>
         </span>
       )}
     </Link>
@@ -118,7 +126,9 @@ function NavLink({ href, icon, text, count = 0 }: { href: string; icon: IconName
 
 function InboxLink() {
   const unread = (useQuery(queries.notifications).data ?? []).filter((each) => each.read_at === null).length;
-  return <NavLink href="/ui/inbox" icon="inbox" text="Inbox" count={unread} />;
+  const waiting = (useQuery(queries.waitingApprovals).data ?? []).length;
+  const label = waiting > 0 ? "unread or waiting for your approval" : "unread";
+  return <NavLink href="/ui/inbox" icon="inbox" text="Inbox" count={unread + waiting} countLabel={label} />;
 }
 
 function PauseEverything() {
