@@ -9,7 +9,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import forked_process
@@ -89,6 +89,14 @@ class TypedCommand:
         passed = self.shown[self._read_to : found]
         self._read_to = found + len(text)
         return passed
+
+    async def leave(self) -> int:
+        """Press Ctrl-D until it ends, and return the exit code: a key pressed while it prints is lost."""
+        for _ in range(int(_SECONDS)):
+            self.type(CTRL_D)
+            with suppress(subprocess.TimeoutExpired):
+                return await asyncio.to_thread(self._process.wait, 1)
+        return await self.code()
 
     async def code(self) -> int:
         """Wait for its end and return the exit code."""

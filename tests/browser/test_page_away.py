@@ -32,7 +32,8 @@ async def test_every_place_heals_by_itself_when_the_server_is_back(built_page, b
         await server.start()
         address = str(server.client.base_url)
         places = await make_places(server)
-        context = await browser.new_context(storage_state=await log_in(address, TOKEN))
+        # Without the service worker, which keeps scripts: those of one tab would be there for the others.
+        context = await browser.new_context(storage_state=await log_in(address, TOKEN), service_workers="block")
         context.set_default_timeout(PATIENCE)
         tabs = {path: await context.new_page() for path in places}
         complaints = {path: watch(tab) for path, tab in tabs.items()}

@@ -30,7 +30,7 @@ CHECK = """async how => {
 }"""
 
 # Messages of the browser itself when a test makes a request fail on purpose.
-EXPECTED = ("Failed to load resource", "WebSocket connection to")
+EXPECTED = ("Failed to load resource", "WebSocket connection to", "Service Worker registration blocked by Playwright")
 
 
 class NoChromium(Exception):

@@ -44,7 +44,11 @@ async def test_programs_end_when_the_server_is_killed(tmp_path, level):
     assert node.stdout is not None
     async with asyncio.timeout(60):
         assert set(json.loads(await node.stdout.readline())) == {"pid", "child"}
-    assert len(processes_with_home(tmp_path / "calc")) >= 3  # the guard, the program and its child
+
+    async def are_all_there():  # the guard, the program and its child
+        return len(processes_with_home(tmp_path / "calc")) >= 3
+
+    await eventually(are_all_there)
     node.send_signal(signal.SIGKILL)
     await node.wait()
 

@@ -46,7 +46,7 @@ COMMANDS = {
     "context": Lazy("remote.commands:app", "Save servers, and choose the one that commands use."),
     "wake": Lazy("wakes.wakes:app", "Book, list and change wakes."),
     "session": Lazy("sessions.sessions:app", "List, read and change sessions."),
-    "search": Lazy("sessions.search:search", "Search your messages and session titles."),
+    "search": Lazy("sessions.search:search", "Search your messages and session titles, the latest first."),
     "inbox": Lazy("inbox.inbox:app", "Read notifications, and act on them."),
     "agent": Lazy("agents.agents:app", "List, create and change agents."),
     "model": Lazy("models.models:app", "Add, test and choose models."),

@@ -159,9 +159,7 @@ async def test_a_rotation_that_was_cut_off_locks_nobody_out(harness, data, tasks
     data.files.vault.save(tasks.agent.id, AgentKeys(current=new, previous=old))
     await data.files.engine.close_file(str(path))
     if is_rekeyed:
-        connection = files.connect(str(path), old)
-        files.encrypt(connection, new)
-        connection.close()
+        files.change_key(path, old, new)
     assert (await data.run(tasks, "query", sql="SELECT count(*) FROM tasks"))["rows"] == [[2]]
     assert await data.files.state(tasks.agent) == "open"
 
@@ -203,9 +201,7 @@ async def test_a_rotation_cut_off_among_the_snapshots_is_finished_with_the_next_
     old, new = data.files.vault.open(tasks.agent.id).current, bytes(range(32))
     # As a crash leaves it: both keys are kept, one copy has the new one, the others and the file the old one.
     data.files.vault.save(tasks.agent.id, AgentKeys(current=new, previous=old))
-    connection = files.connect(str(copies[0]), old)
-    files.encrypt(connection, new)
-    connection.close()
+    files.change_key(copies[0], old, new)
     assert (await data.run(tasks, "query", sql="SELECT count(*) FROM tasks"))["rows"] == [[2]]
     assert data.files.vault.open(tasks.agent.id) == AgentKeys(current=new)
     assert [files.opens(each, new) for each in (*copies, path)] == [True] * 4

@@ -615,12 +615,12 @@ async def test_a_person_pauses_and_resumes_one_agent_and_everything(harness, htt
     all_paused = (await http.put(everything, json={"preset": "indefinitely"})).json()["pause"]
     assert (all_paused["until"], all_paused["agent_id"]) == (None, None)
     assert (await http.get(own)).json() == {"pause": paused, "everything": all_paused}
-    assert (await http.get(everything)).json() == {"pause": all_paused}
+    assert (await http.get(everything)).json() == {"pause": all_paused, "agents": [paused]}
     assert (await http.delete(own)).json() == {"ok": True}
     assert (await http.delete(own)).json() == {"ok": False}
     assert (await http.get(own)).json() == {"pause": None, "everything": all_paused}
     assert (await http.delete(everything)).json() == {"ok": True}
-    assert (await http.get(everything)).json() == {"pause": None}
+    assert (await http.get(everything)).json() == {"pause": None, "agents": []}
 
 
 async def test_a_pause_until_an_instant_is_given_with_its_zone(harness, http):

@@ -27,15 +27,24 @@ async def rest(backend_settings):
 
 
 async def test_the_first_choice_of_a_default_needs_no_restart(rest):
-    assert (await rest.call("GET", "/models"))["default"] == {"model": "demo", "source": "built_in"}
+    assert (await rest.call("GET", "/models"))["default"] == {
+        "model": "demo",
+        "source": "built_in",
+        "is_removed": False,
+    }
     assert (await rest.call("GET", "/about"))["is_demo"]
     await rest.call("POST", "/models", json=ASKED | {"name": "mine", "make_default": True})
-    assert (await rest.call("GET", "/models"))["default"] == {"model": "mine", "source": "chosen"}
+    assert (await rest.call("GET", "/models"))["default"] == {
+        "model": "mine",
+        "source": "chosen",
+        "is_removed": False,
+    }
     about = await rest.call("GET", "/about")
     assert (about["model"], about["is_demo"]) == ("mine", False)
     assert await rest.call("PUT", "/models/default", json={"model": "ollama:qwen3"}) == {
         "model": "ollama:qwen3",
         "source": "chosen",
+        "is_removed": False,
     }
     status, body = await rest.ask("PUT", "/models/default", json={"model": "mein"})
     assert (status, body["error"]["code"]) == (400, "no_such_model")
@@ -50,7 +59,7 @@ async def test_the_default_is_in_use_too(rest):
     await rest.call("DELETE", "/models/mine?force=true")
     assert (await rest.call("GET", "/models"))["default"]["model"] == "mine"  # its runs fail, on no other model
     status, body = await rest.ask("POST", "/models/test", json={})
-    assert "There is no model 'mine'" in body["reason"]
+    assert "The default model 'mine' was removed." in body["reason"]
 
 
 async def test_a_default_of_the_settings_is_changed_there(backend_settings):

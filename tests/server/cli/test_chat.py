@@ -9,7 +9,7 @@ import pytest
 
 from live_server import Tap
 from openai_server import call, calls, say, stream, text, thinking, usage
-from terminal import CTRL_C, CTRL_D, environment, pipe, typed
+from terminal import CTRL_C, environment, pipe, typed
 
 
 @pytest.fixture
@@ -38,8 +38,7 @@ async def test_an_answer_streams_and_a_tool_call_is_one_line(server, session, tm
         await chat.until("All done.")
         await chat.until("1 tool call")
         assert "\x1b[32m✓" in chat.raw
-        chat.type(CTRL_D)
-        assert await chat.code() == 0
+        assert await chat.leave() == 0
 
 
 async def test_a_failed_call_and_control_characters_do_not_reach_the_terminal(server, session, tmp_path):

@@ -9,7 +9,7 @@ from live_server import Tap, running_server
 from network.slow_line import slow_line
 from network.tls_proxy import tls_proxy
 from openai_server import call, calls, say
-from terminal import CTRL_C, CTRL_D, environment, pipe, typed
+from terminal import CTRL_C, environment, pipe, typed
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +54,7 @@ async def test_a_chat_over_tls_streams_and_stops(server, session, tmp_path):
             await chat.until("Stopped.")
             chat.enter("And now?")
             await chat.until("Again.")
-            chat.type(CTRL_D)
-            assert await chat.code() == 0
+            assert await chat.leave() == 0
 
 
 async def test_a_chat_over_tls_refuses_a_certificate_that_it_does_not_know(server, session, tmp_path):
@@ -86,5 +85,4 @@ async def test_a_chat_over_a_slow_line_streams(server, session, tmp_path):
         chat.enter("Write it")
         await chat.until("✓ write_file")
         await chat.until("Done.")
-        chat.type(CTRL_D)
-        assert await chat.code() == 0
+        assert await chat.leave() == 0

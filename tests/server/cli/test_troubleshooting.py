@@ -211,7 +211,8 @@ def test_the_demo_model(terminal):
 def test_an_agent_without_notify(terminal):
     terminal.run("agent", "edit", "Wakeful", "--no-self-scheduling")
     assert "the tool notify, which this agent does not have" in terminal.run("ask", "notify me that it is done").stdout
-    cured = terminal.run("agent", "edit", "Wakeful", "--self-scheduling", "--toolset", "notify", "--toolset", "files")
+    toolsets = ("--toolset", "notify", "--toolset", "files", "--toolset", "web")
+    cured = terminal.run("agent", "edit", "Wakeful", "--self-scheduling", *toolsets)
     assert cured.returncode == 0, cured.stderr
     assert "it is in your inbox" in terminal.run("ask", "notify me that it is done").stdout
 

@@ -157,7 +157,7 @@ def _order(operation):
 
 # A generator cannot guess these: a login code, a run that was cut off or woken, a recall that waits or recurs,
 # something unread in the inbox, a call that was asked about, words that mean a time, a next run that waits, the address
-# of a channel or a model's endpoint, SQL, the name of a column or an agent.
+# of a channel, a browser or a model's endpoint, SQL, the name of a column or an agent.
 HARD_TO_PLEASE = {
     "DELETE /agents/{agent_id}/db",
     "DELETE /agents/{agent_id}/next-run",
@@ -193,6 +193,9 @@ HARD_TO_PLEASE = {
     "POST /models/test",
     "PUT /models/default",
     "POST /notifications/{notification_id}/read",
+    "DELETE /push-subscriptions/{subscription_id}",
+    "POST /push-subscriptions",
+    "POST /push-subscriptions/{subscription_id}/test",
     "POST /runs/{run_id}/again",
     "DELETE /agents/{agent_id}/allowances/{allowance_id}",
     "POST /runs/{run_id}/approvals/{call_id}",

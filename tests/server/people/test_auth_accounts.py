@@ -136,12 +136,13 @@ async def test_opening_a_login_link_uses_nothing_up(owner, nobody):
     assert sent.status_code == 200
 
 
-async def test_the_login_page_sends_the_code_on_and_loads_nothing(owner, nobody):
+async def test_the_login_page_sends_the_code_on_and_loads_only_its_icon(owner, nobody):
     path = await link(owner)
     page = await nobody.get(path)
     assert re.findall(r'fetch\("(.*?)"', page.text) == ["/login"]
     assert re.findall(r'name="code" value="(.*?)"', page.text) == [code_in(path)]
-    assert re.findall(r"\b(?:src|href)=|https?:", page.text) == []
+    assert re.findall(r"\bsrc=|https?:", page.text) == []
+    assert re.findall(r'href="(.*?)"', page.text) == ["/ui/icon.svg"]
     assert page.headers["content-security-policy"].startswith("default-src 'none'; script-src 'sha256-")
 
 

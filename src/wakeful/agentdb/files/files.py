@@ -61,8 +61,8 @@ _SWITCHES = {
 
 def connect(path: str, key: bytes, *, may_make: bool = False) -> Raw:
     """Open a file with its key. Raises NotADBError if they do not fit; then nothing was changed."""
-    if path != EMPTY and is_cut(Path(path)):
-        raise apsw.NotADBError("the file is empty, but its journal is not")
+    if path != EMPTY:
+        _refuse_cut(Path(path))
     # One thread uses the connection. A lock for each row and value would take a quarter of a query's time.
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX
     if path == EMPTY:
@@ -158,6 +158,11 @@ def is_cut(path: Path) -> bool:
     return not size_of(path) and size_of(path.with_name(f"{path.name}-wal")) > 0
 
 
+def _refuse_cut(path: Path) -> None:
+    if is_cut(path):
+        raise apsw.NotADBError("the file is empty, but its journal is not")
+
+
 def size_of(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
@@ -184,6 +189,7 @@ def change_key(path: Path, old: bytes | None, new: bytes) -> None:
     PRAGMA rekey overwrites a file in place, with a new salt in its first page. If the process is killed meanwhile,
     neither key reads the file or its rollback journal. So a copy is encrypted, and then replaces the file.
     """
+    _refuse_cut(path)
     draft = path.with_name(f"{path.name}.rekey")
     with closing(_open_keyed(path, old)) as connection:
         if connection.pragma("journal_mode", "delete") != "delete":
