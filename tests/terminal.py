@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import select
 import subprocess
 import sys
 import termios
@@ -61,6 +62,7 @@ class TypedCommand:
             [WAKEFUL, *arguments], stdin=follower, stdout=follower, stderr=follower, env=dict(environment)
         )
         os.close(follower)
+        os.set_blocking(self._leader, False)
         self.raw = ""
         self._read_to = 0  # in `shown`
         self._news = asyncio.Event()
@@ -72,7 +74,15 @@ class TypedCommand:
         return _CODES.sub("", self.raw)
 
     def type(self, keys: str) -> None:
-        os.write(self._leader, keys.encode())
+        """Type, and read meanwhile: a terminal takes no input while the output that it echoes is not read."""
+        left = keys.encode()
+        while left:
+            readable, writable, _ = select.select([self._leader], [self._leader], [], _SECONDS)
+            assert readable or writable, "the terminal takes no input"
+            if readable:
+                self._read()
+            if writable:
+                left = left[os.write(self._leader, left) :]
 
     def enter(self, line: str) -> None:
         self.type(line + ENTER)
@@ -105,6 +115,8 @@ class TypedCommand:
     def _read(self) -> None:
         try:
             self.raw += os.read(self._leader, 65536).decode(errors="replace")
+        except BlockingIOError:  # it was read already
+            return
         except OSError:  # the command has ended
             asyncio.get_running_loop().remove_reader(self._leader)
         self._news.set()
