@@ -2,10 +2,11 @@
 
 import os
 import re
+from contextlib import suppress
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import expect
+from playwright.async_api import Error, expect
 
 from browser.visits import PATIENCE, log_in, send, shoot, watch
 from crash.server_process import TOKEN, ServerProcess
@@ -65,9 +66,10 @@ async def offer_reload(server, context, page):
     """Start the server again, as one whose page has other files."""
 
     async def upgraded(route):
-        answer = await route.fetch()
-        body = re.sub(r"assets/index-[\w-]+\.js", "assets/index-other.js", await answer.text())
-        await route.fulfill(response=answer, body=body)
+        with suppress(Error):  # the server was killed, or the route has ended meanwhile
+            answer = await route.fetch()
+            body = re.sub(r"assets/index-[\w-]+\.js", "assets/index-other.js", await answer.text())
+            await route.fulfill(response=answer, body=body)
 
     await context.route("**/ui/", upgraded)
     await context.route("**/assets/AgendaView-*.js", lambda route: route.fulfill(status=404, body="{}"))

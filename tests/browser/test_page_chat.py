@@ -163,9 +163,11 @@ async def test_text_that_grows_looks_as_it_does_when_it_is_read_as_a_whole(serve
         tap.say("\n\n[it]: https://example.org")
         tap.end()
         await expect(page.locator(".footnote")).to_be_visible()
+        await expect(answer.locator(".token-keyword")).to_have_count(2)  # colours come a moment later
         grown = await answer.inner_html()
         await page.reload()
         await expect(page.locator(".footnote")).to_be_visible()
+        await expect(answer.locator(".token-keyword")).to_have_count(2)
         assert await answer.inner_html() == grown
         await expect(answer.get_by_role("link", name="it")).to_have_attribute("href", "https://example.org/")
 

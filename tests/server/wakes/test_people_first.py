@@ -62,7 +62,7 @@ async def send_on_end(server, client, session, door):
         await client.until(*ENDS)
         if await send(server, client, session, door):
             return True
-        # Both times are read from the database server's clock, whose offset is measured anew now and then.
+        # Both times are read from the database server's clock, whose offset is measured again now and then.
         if await last_pause(server, session) < timedelta(seconds=0.9):
             return False
 
