@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Locator, Page, async_playwright, expect
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
@@ -45,9 +45,21 @@ async def _unfold(page: Page, places: dict[str, str]) -> None:
     await page.evaluate("document.querySelectorAll('.fold[aria-expanded=false]').forEach(fold => fold.click())")
 
 
-async def _edit(page: Page, places: dict[str, str]) -> None:
+async def _open_banner(page: Page, places: dict[str, str]) -> Locator:
+    """Return the banner of the chat; on a phone, the sheet that its line opens."""
     await go(page, places["chat"])
-    await page.get_by_role("button", name="Edit", exact=True).click()
+    banner = page.get_by_label("Scheduled run", exact=True)
+    line, sheet = page.get_by_role("button", name="Look at the garden"), page.get_by_role("dialog")
+    await expect(banner.or_(line).first).to_be_visible()
+    if await line.count():
+        await line.click()
+        return sheet
+    return banner
+
+
+async def _edit(page: Page, places: dict[str, str]) -> None:
+    banner = await _open_banner(page, places)
+    await banner.get_by_role("button", name="Edit", exact=True).first.click()
     await page.get_by_text("How it came about").click()
     await expect(page.locator(".next-times li")).to_have_count(5)
 
@@ -62,8 +74,8 @@ async def _schedule(page: Page, places: dict[str, str]) -> None:
 
 
 async def _pause_menu(page: Page, places: dict[str, str]) -> None:
-    await go(page, places["chat"])
-    await page.get_by_label("Scheduled run", exact=True).get_by_role("button", name="Pause").click()
+    banner = await _open_banner(page, places)
+    await banner.get_by_role("button", name="Pause").click()
 
 
 async def _connect(page: Page, places: dict[str, str]) -> None:
