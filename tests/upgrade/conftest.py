@@ -3,8 +3,7 @@
 import pytest
 
 from conftest import BACKENDS
-from live_server import running_server
-from upgrade.old_data import copy_old_data
+from upgrade.old_data import copy_old_data, running_old_server
 
 
 @pytest.fixture(params=BACKENDS)
@@ -17,6 +16,6 @@ def old(request, tmp_path):
 @pytest.fixture
 async def upgraded(old):
     """Today's server, started on the copy."""
-    async with running_server(old.settings) as server:
+    async with running_old_server(old.settings) as server:
         server.rest.headers["Authorization"] = f"Bearer {old.facts['token']}"
         yield server

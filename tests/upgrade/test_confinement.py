@@ -4,6 +4,7 @@ import logging
 
 from confined import at_level
 from live_server import of_kind, running_server
+from upgrade.old_data import running_old_server
 from wakeful.domain.agents.mcp_servers import McpServer
 from wakeful.tools.confinement.probe import find_confinement
 
@@ -49,7 +50,7 @@ async def me(server, old):
 
 async def confinements(old, *servers):
     """Start a server with these MCP servers and return how each is run, with its note."""
-    async with running_server(old.settings | {"mcp": {server.name: server for server in servers}}) as server:
+    async with running_old_server(old.settings | {"mcp": {server.name: server for server in servers}}) as server:
         listed = (await get(server, "/mcp-servers", old.facts["token"]))["mcp_servers"]
     return {each["name"]: (each["confinement"], each["note"]) for each in listed}
 

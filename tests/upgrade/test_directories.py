@@ -5,8 +5,7 @@ import shutil
 
 import pytest
 
-from live_server import running_server
-from upgrade.old_data import copy_old_data
+from upgrade.old_data import copy_old_data, running_old_server
 from wakeful.agentdb.keys.keys import load_device_key, to_recovery_key
 from wakeful.app.files import restore_device_key
 from wakeful.config import Settings
@@ -57,7 +56,7 @@ def authorize(server, old):
 async def test_of_two_nodes_with_files_of_one_agent_the_first_to_start_has_them(old_postgres, tmp_path):
     old = old_postgres
     second = another_node_of_0_1(old, tmp_path)
-    async with running_server(old.settings) as one, running_server(second) as two:
+    async with running_old_server(old.settings) as one, running_old_server(second) as two:
         authorize(one, old)
         authorize(two, old)
         assert (await rows(one, old)).status_code == 200
@@ -67,7 +66,7 @@ async def test_of_two_nodes_with_files_of_one_agent_the_first_to_start_has_them(
         [forked] = [each for each in notices if each["code"] == "memory_forked"]
         assert str(second["data_dir"]) in forked["body"]
     assert (second["data_dir"] / "agents" / old.facts["agent_id"] / "db.sqlite").exists()
-    async with running_server(second) as two:  # and it stays so, told once
+    async with running_old_server(second) as two:  # and it stays so, told once
         authorize(two, old)
         notices = (await two.rest.get("/notifications")).json()["notifications"]
         assert len([each for each in notices if each["code"] == "memory_forked"]) == 1
@@ -79,14 +78,14 @@ async def test_a_key_that_opens_nothing_is_not_taken_for_the_right_one(old_postg
     right = to_recovery_key(load_device_key(old.settings["config_dir"]))
     lost = old.settings | {"config_dir": tmp_path / "lost"}
     load_device_key(tmp_path / "lost")  # makes another one
-    async with running_server(lost) as server:
+    async with running_old_server(lost) as server:
         authorize(server, old)
         found = (await server.rest.get(f"/agents/{old.facts['agent_id']}/db")).json()
         assert found["state"] == "locked"
     restore_device_key(Settings.model_validate(lost), right)
-    async with running_server(lost) as server:
+    async with running_old_server(lost) as server:
         assert (await rows(authorize(server, old), old)).json()["total"] == 7
     load_device_key(tmp_path / "third")
     with pytest.raises(Unavailable, match="wakeful key restore"):
-        async with running_server(old.settings | {"config_dir": tmp_path / "third"}):
+        async with running_old_server(old.settings | {"config_dir": tmp_path / "third"}):
             pass

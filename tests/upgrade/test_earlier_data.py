@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from live_server import running_server
+from upgrade.old_data import running_old_server
 from wakeful.app.earlier_data import DeviceKeyMissing, StoreMissing
 from wakeful.service.agents import directory_file
 
@@ -29,12 +29,12 @@ async def test_without_its_store_it_is_refused(old, postgres_url):
     else:
         os.truncate(old.settings["data_dir"] / "wakeful.sqlite", 0)
     with pytest.raises(StoreMissing, match="files of 1 agent in agents/"):
-        async with running_server(old.settings):
+        async with running_old_server(old.settings):
             pass
 
 
 async def test_without_its_device_key_it_is_refused(old):
     (old.settings["config_dir"] / "device.key").unlink()
     with pytest.raises(DeviceKeyMissing, match="wakeful key restore"):
-        async with running_server(old.settings):
+        async with running_old_server(old.settings):
             pass

@@ -4,9 +4,9 @@ import asyncpg
 import pytest
 
 from harness import MINUTE
-from live_server import eventually, running_server
+from live_server import eventually
+from upgrade.old_data import ClockOf01, running_old_server
 from wakeful.app.files import database_of
-from wakeful.clock import SystemClock
 from wakeful.config import Settings
 from wakeful.store.rows import to_micros
 
@@ -37,14 +37,14 @@ async def test_the_model_is_not_asked_again_and_the_answer_stands_once(old, note
     last = f"SELECT id FROM runs WHERE session_id = '{session_id}' ORDER BY queued_at DESC LIMIT 1"
     [[run_id]] = await ask(old, last)
     # The server takes longer than a minute to come up on no machine, and after ten a chat is not resumed.
-    script = KILLED.format(run_id=run_id, lease_until=to_micros(SystemClock().now() - MINUTE))
+    script = KILLED.format(run_id=run_id, lease_until=to_micros(ClockOf01().now() - MINUTE))
     if note is not None:
         script += f"""
             UPDATE messages SET data = '{{"note":"{note}"}}'
             WHERE run_id = '{run_id}' AND position = (SELECT MAX(position) FROM messages WHERE run_id = '{run_id}');
         """
     await ask(old, script)
-    async with running_server(old.settings) as server:
+    async with running_old_server(old.settings) as server:
         server.rest.headers["Authorization"] = f"Bearer {old.facts['token']}"
 
         async def is_over():
