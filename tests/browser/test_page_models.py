@@ -214,6 +214,7 @@ async def test_an_agent_is_offered_the_models_by_name(at_first, server, remote, 
     async with come(f"/ui/agents/{agent['id']}/configure") as page:
         field = page.get_by_role("region", name="Model").get_by_label("Model", exact=True)
         offered = page.locator(f"datalist#{await field.get_attribute('list')} option".replace(":", r"\:"))
+        await expect(offered).to_have_count(2)
         assert [await each.get_attribute("value") for each in await offered.all()] == [REMOTE, "demo"]
         await field.fill(REMOTE)
         await field.press("Enter")

@@ -94,6 +94,7 @@ class Runner:
         self._has_news = False
         self._second_look: asyncio.TimerHandle | None = None
         self._is_claim_open = False
+        self._claiming: asyncio.Task[list[Claimed]] | None = None
         self._unheld: set[tuple[str, int]] = set()  # ours by the last heartbeat, but not running here
         self._has_strays = False
         self.shortage: str | None = (
@@ -157,7 +158,8 @@ class Runner:
         if self._is_claim_open or self._has_strays:
             await self.claims.give_back_all_but({held.claim for held in self._held.values()})
         self._is_claim_open, self._has_strays = True, False
-        claims = await self.claims.claim(self._free_slots())
+        self._claiming = asyncio.create_task(self.claims.claim(self._free_slots()))
+        claims = await asyncio.shield(self._claiming)  # cancelled, the store might still carry it out: see `drain`
         self._is_claim_open = False
         for claimed in claims:
             self._start(claimed)
@@ -179,9 +181,11 @@ class Runner:
         """Stop claiming runs, and release those that are not finished."""
         self._is_draining = True
         unfinished = [held for held in self._held.values() if not held.is_finishing]
-        tasks = [held.task for held in self._held.values() if held.task is not None]
+        tasks: list[asyncio.Task[object]] = [held.task for held in self._held.values() if held.task is not None]
         for held in unfinished:
             held.give_up("released")
+        if self._claiming is not None:
+            tasks.append(self._claiming)
         if tasks:
             await asyncio.wait(tasks, timeout=_DRAIN_PATIENCE)
         # Rows that a run was saving when it was cancelled may be locked for a moment more.
