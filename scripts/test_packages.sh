@@ -1,11 +1,13 @@
 #!/bin/sh
-# Install Debian's packages that tests use, if we may: bubblewrap (confinement of shell commands) and PgBouncer. Without
-# them the tests that need them are skipped, and say so.
+# Install Debian's packages that tests use, if we may: bubblewrap (confinement of shell commands), PgBouncer, and the
+# reverse proxies nginx and Caddy. Without them the tests that need them are skipped, and say so.
 set -eu
 
 missing=""
 command -v bwrap >/dev/null || missing="$missing bubblewrap"
 [ -x /usr/sbin/pgbouncer ] || command -v pgbouncer >/dev/null || missing="$missing pgbouncer"
+[ -x /usr/sbin/nginx ] || command -v nginx >/dev/null || missing="$missing nginx-light"
+command -v caddy >/dev/null || missing="$missing caddy"
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
   echo "Tests that need$missing are skipped." >&2

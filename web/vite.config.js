@@ -4,6 +4,8 @@ import { defineConfig } from "vite";
 export default defineConfig({
   base: "/ui/",
   plugins: [react()],
+  // Scripts and styles find each other wherever they are: a proxy may have the server under a path.
+  experimental: { renderBuiltUrl: (_name, { hostType }) => (hostType === "html" ? undefined : { relative: true }) },
   build: {
     outDir: "../src/wakeful/server/static",
     emptyOutDir: true,

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast, get_args
 from urllib.parse import urlsplit
@@ -99,6 +99,27 @@ def _check_model(model: str) -> str:
     return model
 
 
+def _check_public_url(url: str | None) -> str | None:
+    checked = _check_web_address(url)
+    if checked is None:
+        return None
+    parts = urlsplit(checked)
+    if parts.query or parts.fragment or parts.port == 0:
+        raise ValueError("more than a host and a path")
+    return checked.rstrip("/")
+
+
+def _check_base_path(path: str) -> str:
+    path = path.rstrip("/")
+    if (path and not re.fullmatch(r"(/[\w.~-]+)+", path, re.ASCII)) or ".." in path.split("/"):
+        raise ValueError("not a path")
+    return path
+
+
+def _check_network(network: str) -> str:
+    return str(ip_network(network, strict=False))
+
+
 def _check_postgres(url: SecretStr | None) -> SecretStr | None:
     if url is not None and not url.get_secret_value().startswith(("postgresql://", "postgres://")):
         raise ValueError("not a PostgreSQL address")
@@ -166,6 +187,40 @@ class Settings(BaseModel):
         BeforeValidator(_split_commas),
         Says(accepts="a list of host names, without port or *; in the environment separated by commas"),
     ] = Field((), description="The host names of the server, besides those of loopback.")
+    public_url: Annotated[
+        str | None,
+        AfterValidator(_check_public_url),
+        Says(accepts="an address such as https://wakeful.example.org", default="none"),
+    ] = Field(
+        None,
+        description="The address at which people reach the server, for login links and messages over channels. Its host"
+        " must be in `allowed_hosts`.",
+    )
+    base_path: Annotated[
+        str,
+        AfterValidator(_check_base_path),
+        Says(accepts="a path that starts with /, such as /wakeful", default="none"),
+    ] = Field("", description="The path under which a proxy has the server. Every app on that host shares its logins.")
+    trusted_proxies: Annotated[
+        tuple[Annotated[str, AfterValidator(_check_network)], ...],
+        BeforeValidator(_split_commas),
+        Says(
+            accepts="a list of addresses or networks such as 10.0.0.0/24; in the environment separated by commas",
+            default="none",
+        ),
+    ] = Field((), description="Proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.")
+    tls_certificate: Annotated[Directory | None, Says(accepts="the path of a PEM file", default="no TLS")] = Field(
+        None, description="The server's certificate with its chain, if it ends TLS itself. Read again when it changes."
+    )
+    tls_key: Annotated[Directory | None, Says(accepts="the path of a PEM file", default="no TLS")] = Field(
+        None, description="The key of `tls_certificate`."
+    )
+    health_port: Annotated[Whole | None, Says(accepts="a whole number from 1 to 65535", default="none")] = Field(
+        None,
+        ge=1,
+        le=65535,
+        description="A port that answers nothing but /healthz and /readyz, for probes; without TLS or a Host check.",
+    )
     token: Annotated[
         SecretStr | None,
         AfterValidator(_check_printable),
@@ -354,6 +409,35 @@ class Settings(BaseModel):
                 " one, or leave it out, and the first start creates one."
             )
         return self
+
+    @model_validator(mode="after")
+    def _check_public_address(self) -> Self:
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("tls_certificate and tls_key need each other: give both, or neither.")
+        if self.health_port is not None and self.health_port == self.port:
+            raise ValueError(f"health_port is {self.port}, which is port too. Choose another one.")
+        if self.public_url is None:
+            return self
+        parts = urlsplit(self.public_url)
+        host = str(parts.hostname)
+        if host not in self.allowed_hosts and not _is_loopback(host):
+            raise ValueError(
+                f"public_url has the host {host!r}, which allowed_hosts does not list, so the server would refuse every"
+                f" request to it. Add it, for example {PREFIX}ALLOWED_HOSTS={host}."
+            )
+        if parts.path not in ("", self.base_path):
+            raise ValueError(
+                f"public_url has the path {parts.path!r}, and base_path is {self.base_path!r}. Set base_path to"
+                f" {parts.path!r}, or leave the path out of public_url."
+            )
+        return self
+
+    @property
+    def public_address(self) -> str | None:
+        """Return `public_url` with the base path."""
+        if self.public_url is None:
+            return None
+        return self.public_url.removesuffix(self.base_path) + self.base_path
 
     @property
     def has_short_token(self) -> bool:

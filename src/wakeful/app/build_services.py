@@ -70,7 +70,7 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
         approvals=Approvals(store, clock, push),
         channels=channels,
         data=data,
-        deliverer=Deliverer(store, clock, channels, push),
+        deliverer=Deliverer(store, clock, channels, push, base.settings.public_address),
         directories=directories,
         feed=feed,
         hub=hub,

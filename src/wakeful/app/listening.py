@@ -6,8 +6,9 @@ import logging
 import resource
 import signal
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, cast
@@ -18,11 +19,14 @@ from starlette.types import ASGIApp
 from wakeful.agentdb.process.private_memory import hide_memory
 from wakeful.app.announcing import announced
 from wakeful.app.ports import BACKLOG, listen
+from wakeful.app.tls import Certificate
 from wakeful.clock import SystemClock
 from wakeful.config import MIN_TOKEN, Settings
 from wakeful.server.hosts import AllowedHosts
 from wakeful.server.limits.connections import Connections, CountedHttp, TimedRequests
 from wakeful.server.limits.log_limits import bounded_logs
+from wakeful.server.probes import Probes
+from wakeful.server.proxies import BehindProxies, TrustedProxies
 from wakeful.server.starting import Starting
 from wakeful.server.ws.protocol import MAX_OTHER_FRAME, Wire
 
@@ -55,34 +59,67 @@ async def serve(settings: Settings, load: "Callable[[], Wakeful]", announce: Ann
 
     Until the node runs, only /healthz and /readyz are answered; other requests wait. Then `announce` is called.
     """
-    connections = _count_connections(settings)
-    with bounded_logs(SystemClock()), listen(settings.host, settings.port, settings.data_dir) as listener:
-        address = _address_of(listener)
-        front = Starting(version("wakeful"), AllowedHosts(settings.host, settings.allowed_hosts))
-        server = _Server(_configure(front, connections))
-        serving = asyncio.create_task(server.serve(sockets=[listener]))
-
-        async def close() -> None:
-            front.give_up()
-            server.should_exit = True
-            connections.hurry()
-            await serving
-
+    certificate = Certificate.of(settings)
+    with ExitStack() as stack:
+        stack.enter_context(bounded_logs(SystemClock()))
+        front = _listen(settings, certificate, stack)
         try:
-            async with announced(settings.data_dir, address, version("wakeful")):
-                node, app = await asyncio.to_thread(_load, load)
+            async with announced(settings.data_dir, front.address, version("wakeful")):
+                node, http = await asyncio.to_thread(_load, load)
                 loop, stopping = asyncio.get_running_loop(), asyncio.Event()
                 for number in (signal.SIGINT, signal.SIGTERM):
                     loop.add_signal_handler(number, stopping.set)
-                async with _running(node, close) as login:
-                    front.finish(app)
-                    announce(address, login, node.recovery_key, node.services.models.catalog.default)
+                async with _running(node, front.close) as login:
+                    front.app.finish(http, lambda: node.engine.readiness().is_ready)
+                    announce(front.address, login, node.recovery_key, node.services.models.catalog.default)
                     await asyncio.to_thread(node.note_started)
                     stopped = asyncio.create_task(stopping.wait())
-                    await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait((front.serving[0], stopped), return_when=asyncio.FIRST_COMPLETED)
                     stopped.cancel()
         finally:
-            await close()
+            await front.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Front:
+    """What listens: the server's own port, and one for probes."""
+
+    app: Starting
+    address: str
+    connections: Connections
+    servers: "Sequence[_Server]"
+    serving: Sequence[asyncio.Task[None]]
+    watching: asyncio.Task[None] | None  # the files of the certificate
+
+    async def close(self) -> None:
+        self.app.give_up()
+        for server in self.servers:
+            server.should_exit = True
+        self.connections.hurry()
+        if self.watching is not None:
+            self.watching.cancel()
+        await asyncio.gather(*self.serving)
+
+
+def _listen(settings: Settings, certificate: Certificate | None, stack: ExitStack) -> _Front:
+    """Listen, and let the requests wait until the node is loaded."""
+    trusted = TrustedProxies(settings.trusted_proxies)
+    connections = _count_connections(settings, trusted)
+    app = Starting(version("wakeful"), AllowedHosts(settings.host, settings.allowed_hosts))
+    listener = stack.enter_context(listen(settings.host, settings.port, settings.data_dir))
+    listeners = [listener]
+    servers = [_Server(_configure(BehindProxies(app, trusted, settings.base_path), connections, certificate))]
+    if settings.health_port is not None:
+        listeners.append(stack.enter_context(listen(settings.host, settings.health_port, settings.data_dir)))
+        servers.append(_Server(_configure(Probes(app.is_ready), connections)))
+    return _Front(
+        app=app,
+        address=_address_of(listener, "http" if certificate is None else "https"),
+        connections=connections,
+        servers=servers,
+        serving=[asyncio.create_task(each.serve(sockets=[at])) for each, at in zip(servers, listeners, strict=True)],
+        watching=None if certificate is None else asyncio.create_task(certificate.watch()),
+    )
 
 
 @asynccontextmanager
@@ -126,9 +163,10 @@ def _log_risks(settings: Settings) -> None:
     log_confinement(find_confinement(), is_shell_unconfined=settings.shell_unconfined)
 
 
-def _configure(app: ASGIApp, connections: Connections) -> uvicorn.Config:
+def _configure(app: ASGIApp, connections: Connections, certificate: Certificate | None = None) -> uvicorn.Config:
     return uvicorn.Config(
         TimedRequests(app),
+        ssl_context_factory=None if certificate is None else lambda _config, _default: certificate.context,
         log_config=None,
         access_log=False,
         http=cast("type[asyncio.Protocol]", partial(CountedHttp, connections=connections)),
@@ -145,12 +183,12 @@ def _configure(app: ASGIApp, connections: Connections) -> uvicorn.Config:
     )
 
 
-def _address_of(listener: socket.socket) -> str:
+def _address_of(listener: socket.socket, scheme: str) -> str:
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-def _count_connections(settings: Settings) -> Connections:
+def _count_connections(settings: Settings, trusted: TrustedProxies) -> Connections:
     """Cap connections so that file descriptors are left for the store and the workers."""
     descriptors = _raise_descriptor_limit()
     return Connections(
@@ -158,6 +196,7 @@ def _count_connections(settings: Settings) -> Connections:
         most_unauthenticated=min(settings.unauthenticated_connections, descriptors // 4),
         most_per_address=settings.unauthenticated_connections_per_address,
         seconds=settings.request_timeout_seconds,
+        trusted=trusted,
     )
 
 

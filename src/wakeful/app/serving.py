@@ -25,6 +25,8 @@ def build_http(node: Wakeful) -> ASGIApp:
         is_shared=node.store.is_shared,
         find_held=node.engine.held,
         shell=find_confinement().of(is_unconfined=node.settings.shell_unconfined),
+        base_path=node.settings.base_path,
+        public_address=node.settings.public_address,
     )
     return Gate(app, node.services.accounts, tries, node.settings)
 

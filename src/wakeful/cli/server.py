@@ -59,7 +59,7 @@ def serve(
                 "The model is the built-in demo, which is not an LLM. "
                 "Connect a real one on the page, or with `wakeful model add`."
             )
-        typer.echo(f"Log in (once, within 10 minutes): {address}{login}")
+        typer.echo(f"Log in (once, within 10 minutes): {settings.public_address or address}{login}")
 
     with failing():
         asyncio.run(listen(settings, lambda: load_node(settings), announce))

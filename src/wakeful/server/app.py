@@ -37,6 +37,8 @@ def create_app(
     is_shared: bool = False,
     find_held: Callable[[], Sequence[Mapping[str, object]]] = lambda: (),
     shell: Confined = "refused",
+    base_path: str = "",
+    public_address: str | None = None,
 ) -> FastAPI:
     """Create the application of one node.
 
@@ -48,6 +50,8 @@ def create_app(
     app.state.services = services
     app.state.find_problems = find_problems
     app.state.find_held = find_held
+    app.state.base_path = base_path
+    app.state.public_address = public_address
     app.state.about = about.Fixed(version=version, store="postgresql" if is_shared else "sqlite", shell=shell)
     app.state.sockets = Sockets(
         services=services,

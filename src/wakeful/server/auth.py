@@ -37,10 +37,14 @@ def install(app: FastAPI, accounts: Accounts, tries: Tries) -> None:
 
 def identity_of(connection: HTTPConnection) -> Identity:
     """Return the caller of a request or a socket, as the gate authenticated it."""
-    identity = getattr(connection.state, "identity", None)
-    if not isinstance(identity, Identity):
+    if not is_authenticated(connection):
         raise NotSignedIn
-    return identity
+    return connection.state.identity
+
+
+def is_authenticated(connection: HTTPConnection) -> bool:
+    """Return whether a request to a route that is open to all has a valid token."""
+    return isinstance(getattr(connection.state, "identity", None), Identity)
 
 
 async def identity(

@@ -87,7 +87,7 @@ class Gate:
         headers = Headers(scope=scope)
         host = self._check_host(scope, headers)
         self._check_origin(scope, headers, host)
-        if _is_open(scope):
+        if _is_open(scope) or _is_probe(scope, headers):
             return False
         state = scope.setdefault("state", {})
         state["identity"] = await self._identify(scope, headers, ticket)
@@ -173,8 +173,7 @@ def _scheme(scope: Scope) -> str:
 
 
 def _client(scope: Scope) -> str:
-    # Not from forwarded headers, which anyone can write.
-    client = scope.get("client")
+    client = scope.get("client")  # see `proxies` for the one behind a proxy
     return client[0] if client else ""
 
 
@@ -188,6 +187,11 @@ def _is_open(scope: Scope) -> bool:
     if scope["type"] == "websocket":
         return False
     return scope["path"] in ("/healthz", "/login") or (scope["method"] in ("GET", "HEAD") and _is_page(scope["path"]))
+
+
+def _is_probe(scope: Scope, headers: Headers) -> bool:
+    """Return whether a request asks for the readiness alone, as a load balancer does: the reasons need a token."""
+    return scope["path"] == "/readyz" and "authorization" not in headers and "cookie" not in headers
 
 
 def _is_page(path: str) -> bool:

@@ -45,9 +45,9 @@ class LoggedIn(Shape):
 
 
 @router.get("/login", response_class=HTMLResponse, responses=_FAILURES)
-async def show_login(code: Annotated[str | None, Query(max_length=_MAX_CODE)] = None) -> HTMLResponse:
+async def show_login(request: Request, code: Annotated[str | None, Query(max_length=_MAX_CODE)] = None) -> HTMLResponse:
     """Show the login page: it sends the code of a login link, which showing does not use up, or asks for a token."""
-    return HTMLResponse(login_page(code), headers=HEADERS)
+    return HTMLResponse(login_page(code, request.app.state.base_path), headers=HEADERS)
 
 
 @router.post("/login")

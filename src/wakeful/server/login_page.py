@@ -11,6 +11,7 @@ _SCRIPT = f"""
 try {{
   document.documentElement.dataset.theme = localStorage.getItem("wakeful.theme") ?? "auto"; // as chosen in Settings
 }} catch {{}}
+const base = document.documentElement.dataset.base; // the path under which a proxy has the server
 const said = document.querySelector("[role=alert]");
 const logIn = async (form) => {{
   try {{
@@ -18,14 +19,14 @@ const logIn = async (form) => {{
   }} catch {{
     throw new Error("This browser does not store data for this page. Allow it, then try again.");
   }}
-  const answer = await fetch("/login", {{ method: "POST", body: new URLSearchParams(new FormData(form)) }});
+  const answer = await fetch(`${{base}}/login`, {{ method: "POST", body: new URLSearchParams(new FormData(form)) }});
   const body = await answer.json();
   if (!answer.ok) {{
     form.hidden = "code" in form.elements;
     throw new Error(body.error.message);  // what to do is below
   }}
   localStorage.setItem("{STORAGE_KEY}", body.page_secret);
-  location.replace("/");
+  location.replace(`${{base}}/`);
 }};
 for (const form of document.forms)
   form.addEventListener("submit", (event) => {{
@@ -79,11 +80,11 @@ _ICON = """<svg width="48" height="48" aria-hidden="true" viewBox="0 0 32 32">
 <path d="M7.5 9.5 10 7M24.5 9.5 22 7" stroke="#fff" stroke-width="2.4" stroke-linecap="round"/>
 </svg>"""
 _PAGE = """<!doctype html>
-<html lang="en">
+<html lang="en" data-base="{base}">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
-<link rel="icon" href="/ui/icon.svg" type="image/svg+xml">
+<link rel="icon" href="{base}/ui/icon.svg" type="image/svg+xml">
 <title>Log in · Wakeful</title>
 <style>{style}</style>
 <main>
@@ -113,7 +114,7 @@ _LINK = """<form name="link">
 </form>"""
 
 
-def login_page(code: str | None) -> str:
+def login_page(code: str | None, base_path: str = "") -> str:
     """Return the page with a field for a token; with the code of a login link, it sends that first."""
     link = _LINK.format(code=escape(code)) if code else ""
-    return _PAGE.format(style=_STYLE, script=_SCRIPT, icon=_ICON, link=link)
+    return _PAGE.format(base=escape(base_path), style=_STYLE, script=_SCRIPT, icon=_ICON, link=link)

@@ -3,7 +3,8 @@
 import gzip
 import mimetypes
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -34,7 +35,10 @@ POLICY = "; ".join(
 )
 _HEADERS = {"Content-Security-Policy": POLICY, "Vary": "Accept-Encoding"}
 _WORKER = "sw.js"
-_WORKER_HEADERS = {"Service-Worker-Allowed": "/"}  # it is in /ui/, but the page also has the address /
+_WITH_ADDRESSES = (
+    "text/html",
+    "application/manifest+json",
+)  # which begin with /; scripts and styles have relative ones
 _FOREVER = "public, max-age=31536000, immutable"  # for files whose name contains a hash of their content
 _ASK_AGAIN = "no-cache"
 _NOT_BUILT = (
@@ -74,7 +78,11 @@ def page_router(folder: Path = FOLDER) -> APIRouter:
         file = file or files.get("index.html")
         if file is None:
             return HTMLResponse(_NOT_BUILT, status_code=503)
-        return _answer(file, request, _WORKER_HEADERS if path == _WORKER else {})
+        base_path: str = request.app.state.base_path
+        if base_path and file.media_type in _WITH_ADDRESSES:
+            file = _move(file, base_path)
+        more = {"Service-Worker-Allowed": f"{base_path}/"} if path == _WORKER else {}  # it is in /ui/, but / is ours
+        return _answer(file, request, more)
 
     return router
 
@@ -93,6 +101,15 @@ def _read(path: Path, folder: Path) -> _File:
         media_type=_media_type(path),
         etag=f'"{sha256(content).hexdigest()[:32]}"',
         caching=_FOREVER if path.is_relative_to(folder / "assets") else _ASK_AGAIN,
+    )
+
+
+@cache
+def _move(file: _File, base_path: str) -> _File:
+    """Return a file whose own addresses are under a path."""
+    content = file.content.replace(b'"/', f'"{base_path}/'.encode())
+    return replace(
+        file, content=content, packed=gzip.compress(content, mtime=0), etag=f'"{sha256(content).hexdigest()[:32]}"'
     )
 
 

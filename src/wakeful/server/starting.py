@@ -5,7 +5,7 @@ It imports neither FastAPI nor the store, so it can respond seconds before they 
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -27,11 +27,16 @@ class Starting:
         self._hosts = hosts
         self._wait_seconds = wait_seconds
         self._app: ASGIApp | None = None
+        self._is_ready: Callable[[], bool] = lambda: False
         self._is_over = asyncio.Event()
 
-    def finish(self, app: ASGIApp) -> None:
+    def is_ready(self) -> bool:
+        """Return whether wakes are fired."""
+        return self._is_ready()
+
+    def finish(self, app: ASGIApp, is_ready: Callable[[], bool]) -> None:
         """Let waiting requests go on to the real application."""
-        self._app = app
+        self._app, self._is_ready = app, is_ready
         self._is_over.set()
 
     def give_up(self) -> None:
@@ -41,10 +46,10 @@ class Starting:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._app is None and self._is_known_host(scope):
             if scope.get("path") == "/healthz":
-                await _respond(send, 200, {"ok": True, "version": self._version})
+                await respond(send, 200, {"ok": True, "version": self._version})
                 return
             if scope.get("path") == "/readyz":
-                await _respond(send, 503, {"ok": False, "problems": [_PROBLEM]})
+                await respond(send, 503, {"ok": False, "problems": [_PROBLEM]})
                 return
         if self._app is None:
             await self._wait()
@@ -54,7 +59,7 @@ class Starting:
             await send({"type": "websocket.close", "code": _TRY_AGAIN_LATER, "reason": _PROBLEM})
         else:
             error = {"code": "starting", "message": _PROBLEM, "hint": "Try again in a few seconds."}
-            await _respond(send, 503, {"error": error})
+            await respond(send, 503, {"error": error})
 
     async def _wait(self) -> None:
         try:
@@ -74,7 +79,8 @@ class Starting:
         return scope["type"] == "http"
 
 
-async def _respond(send: Send, status: int, body: Mapping[str, Any]) -> None:
+async def respond(send: Send, status: int, body: Mapping[str, Any]) -> None:
+    """Send an answer in JSON."""
     data = json.dumps(body).encode()
     headers = {
         "Content-Type": "application/json",

@@ -1,5 +1,6 @@
 /** Which build of the page the server has: after an upgrade its files have other names. */
 
+import { BASE } from "./base";
 import { shared } from "./shared";
 
 /** The address of the script that runs here. */
@@ -11,7 +12,7 @@ export const useIsOutdated = isOutdated.use;
 
 /** Ask whether the server answers, and whether it has the build that runs here. */
 export async function checkBuild(): Promise<"same" | "other" | "away"> {
-  const response = await fetch("/ui/", { cache: "no-cache" }).catch(() => null);
+  const response = await fetch(`${BASE}/ui/`, { cache: "no-cache" }).catch(() => null);
   if (!response?.ok) return "away";
   const isSame = (await response.text()).includes(RUNNING);
   isOutdated.set(!isSame);

@@ -1,3 +1,4 @@
+import { BASE } from "./base";
 import type { Routes } from "./rest.generated";
 import { withSecret } from "./secret";
 
@@ -83,7 +84,7 @@ async function send(address: string, init: RequestInit): Promise<unknown> {
 async function ask(address: string, init: RequestInit): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(address, withSecret(init));
+    response = await fetch(BASE + address, withSecret(init));
   } catch {
     throw unreachable(init.method);
   }

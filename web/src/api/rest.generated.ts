@@ -500,9 +500,10 @@ export interface LoggedIn {
   page_secret: string;
 }
 
-/** A link that logs a browser in, once; `path` follows the server's address. */
+/** A link that logs a browser in, once; `path` follows the server's address. `url` is null without `public_url`. */
 export interface LoginLink {
   path: string;
+  url: string | null;
   expires_in: number;
 }
 

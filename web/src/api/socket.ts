@@ -1,5 +1,6 @@
 /** A WebSocket that reconnects and asks for the frames it missed. */
 
+import { BASE } from "./base";
 import { call } from "./client";
 
 export type LinkState = "connecting" | "open" | "lost" | "gone";
@@ -61,7 +62,7 @@ export class LiveSocket<F extends Numbered> {
     if (this.isClosed) return;
     const query = new URLSearchParams({ ticket });
     if (this.after !== null) query.set("after", String(this.after));
-    const socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}${this.path}?${query}`);
+    const socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}${BASE}${this.path}?${query}`);
     this.socket = socket;
     socket.onopen = () => {
       this.retryMs = FIRST_RETRY_MS;

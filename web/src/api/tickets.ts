@@ -1,11 +1,12 @@
 /** Downloads and new tabs cannot send the login header, so their URL has a ticket that works once. */
 
+import { BASE } from "./base";
 import { call } from "./client";
 import { clearPageError, showPageError } from "./pageError";
 
 async function ticketed(path: string): Promise<string> {
   clearPageError();
-  return (await call("POST /download-tickets", { body: { path } })).path;
+  return BASE + (await call("POST /download-tickets", { body: { path } })).path;
 }
 
 /** Download a file from an address. */

@@ -1,6 +1,8 @@
 /** The service worker of this page: see src/worker/sw.ts. */
 
-const ADDRESS = "/ui/sw.js";
+import { BASE } from "./base";
+
+const ADDRESS = `${BASE}/ui/sw.js`;
 
 interface Policies {
   createPolicy(name: string, rules: { createScriptURL(url: string): string }): { createScriptURL(url: string): string };
@@ -9,7 +11,9 @@ interface Policies {
 /** Register the worker. Pages without HTTPS have none; where the browser forbids storage, the page works without it. */
 export function startWorker(): void {
   if (!("serviceWorker" in navigator)) return;
-  void navigator.serviceWorker.register(workerAddress(), { scope: "/", updateViaCache: "none" }).catch(() => undefined);
+  void navigator.serviceWorker
+    .register(workerAddress(), { scope: `${BASE}/`, updateViaCache: "none" })
+    .catch(() => undefined);
 }
 
 /** Call a listener with the address of a notification that was clicked. */

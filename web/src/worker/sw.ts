@@ -11,9 +11,10 @@ declare const self: ServiceWorkerGlobalScope;
 declare const BUILD: string; // changes with every build of the page
 
 const CACHE = `wakeful-${BUILD}`;
-const OFFLINE = "/ui/offline.html";
-const KEPT = [OFFLINE, "/ui/offline.css", "/ui/offline.js", "/ui/icon.svg"];
-const ASSETS = "/ui/assets/"; // their names contain a hash of their content, so a kept one is never out of date
+const BASE = self.location.pathname.replace("/ui/sw.js", ""); // the path under which a proxy has the server
+const OFFLINE = `${BASE}/ui/offline.html`;
+const KEPT = [OFFLINE, ...["offline.css", "offline.js", "icon.svg"].map((name) => `${BASE}/ui/${name}`)];
+const ASSETS = `${BASE}/ui/assets/`; // their names contain a hash of their content, so a kept one is never out of date
 const PROXY_ERRORS = [502, 504]; // from a proxy in front of a server that is down
 
 self.addEventListener("install", (event) => {
@@ -46,7 +47,7 @@ self.addEventListener("fetch", (event) => {
 });
 
 function isPage(pathname: string): boolean {
-  return pathname === "/" || pathname.startsWith("/ui/");
+  return pathname === `${BASE}/` || pathname.startsWith(`${BASE}/ui/`);
 }
 
 async function openPage(request: Request): Promise<Response> {
@@ -83,7 +84,7 @@ async function show(message: PushMessage): Promise<void> {
   await self.registration.showNotification(message.title, {
     body: message.body,
     tag: message.id, // a message that is sent once more replaces the first
-    icon: "/ui/icon-192.png",
+    icon: `${BASE}/ui/icon-192.png`,
     data: { address: addressOf(message) },
   });
 }
@@ -91,7 +92,7 @@ async function show(message: PushMessage): Promise<void> {
 /** Whether a visible page is at an address. Browsers allow a push message without a notification only then. */
 async function isOnScreen(address: string): Promise<boolean> {
   const windows = await self.clients.matchAll({ type: "window" });
-  return windows.some((each) => each.visibilityState === "visible" && new URL(each.url).pathname === address);
+  return windows.some((each) => each.visibilityState === "visible" && new URL(each.url).pathname === BASE + address);
 }
 
 self.addEventListener("notificationclick", (event) => {
@@ -104,7 +105,7 @@ async function open(address: string): Promise<void> {
   const windows = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
   const page = windows.find((each) => isPage(new URL(each.url).pathname));
   if (!page) {
-    await self.clients.openWindow(address);
+    await self.clients.openWindow(BASE + address);
     return;
   }
   page.postMessage({ type: "open", address });

@@ -121,6 +121,24 @@ def compare_clock(name: str, date: str | None, now: datetime | None = None) -> C
     return wrong("clock", found, f"{_SET_CLOCK}.")
 
 
+def check_proxy(settings: Settings) -> Iterator[Check]:
+    """Check the settings for a reverse proxy, if there are any."""
+    if settings.base_path:
+        yield warning(
+            "base path",
+            f"the page is under {settings.base_path}, and every other app on that host can act as whoever is logged in",
+            "Trust everything else on that host, or give the server a host name of its own and unset base_path.",
+        )
+    if settings.public_url is not None:
+        yield Check(name="public address", found=str(settings.public_address))
+    elif settings.allowed_hosts:
+        yield warning(
+            "public address",
+            f"login links name http://{settings.host}, though people use {', '.join(settings.allowed_hosts)}",
+            f"Set public_url in wakeful.toml, for example to https://{settings.allowed_hosts[0]}.",
+        )
+
+
 def check_port(settings: Settings, running: Running | None) -> Check:
     """Check that a server could listen, unless it does so already."""
     if running is not None:

@@ -86,6 +86,7 @@ def _check_here(quick: bool) -> Iterator["Check"]:
     yield Check(name="settings", found=str(path) if path.exists() else f"no {path}, so defaults and the environment")
     yield machine.check_versions(running)
     yield from machine.check_disk(settings)
+    yield from machine.check_proxy(settings)
     yield from keys.check_keys(settings)
     yield database.check_database(settings, is_running=running is not None, is_quick=quick)
     date = None if quick else model.ask_date(settings)

@@ -38,7 +38,7 @@ def open_page(user: User = None) -> None:
 
 def _make_link(server: Server, user: str | None) -> tuple[str, dict[str, Any]]:
     made = server.post("login-links", body={} if user is None else {"user_id": _find_user(server, user)})
-    return f"{server.address}{made['path']}", made
+    return made.get("url") or f"{server.address}{made['path']}", made
 
 
 def _find_user(server: Server, wanted: str) -> str:

@@ -35,6 +35,7 @@ class Target:
     token_from: str  # for messages: the place where the token was found
     named_by: str  # for messages: the place where the address was found
     ca: Path | None = None
+    certificate: Path | None = None  # of this machine's server, whatever name it is for
     is_local: bool = False  # it is the server of this machine's settings
 
     @property
@@ -212,7 +213,15 @@ def find_local(asked: Asked) -> Target:
         read_settings()  # may show the reason: a misspelt setting
         fail("No server runs here: the port is 0, which is any free one. Start it with `wakeful serve`.", NOT_REACHED)
     token, token_from = _asked_token(asked) or _local_token()
-    return Target(url=url, token=token, token_from=token_from, named_by="the settings of this machine", is_local=True)
+    return Target(
+        url=url,
+        token=token,
+        token_from=token_from,
+        named_by="the settings of this machine",
+        ca=asked.ca,
+        certificate=_local_certificate(),
+        is_local=True,
+    )
 
 
 def target_of(running: Running) -> Target | None:
@@ -221,8 +230,18 @@ def target_of(running: Running) -> Target | None:
         return None
     token, token_from = _local_token()
     return Target(
-        url=reachable(running.address), token=token, token_from=token_from, named_by="its lock file", is_local=True
+        url=reachable(running.address),
+        token=token,
+        token_from=token_from,
+        named_by="its lock file",
+        certificate=_local_certificate(),
+        is_local=True,
     )
+
+
+def _local_certificate() -> Path | None:
+    given = read_values(os.environ, ("tls_certificate",), (), []).get("tls_certificate")
+    return Path(str(given)).expanduser() if given else None
 
 
 def _local_token() -> tuple[str, str]:

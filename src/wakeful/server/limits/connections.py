@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from wakeful.server.login_attempts import network_of
+from wakeful.server.proxies import TrustedProxies
 
 log = logging.getLogger(__name__)
 
@@ -54,10 +55,19 @@ class ClientConnection:
 class Connections:
     """All connections of one server."""
 
-    def __init__(self, *, most: int, most_unauthenticated: int, most_per_address: int, seconds: float) -> None:
+    def __init__(
+        self,
+        *,
+        most: int,
+        most_unauthenticated: int,
+        most_per_address: int,
+        seconds: float,
+        trusted: TrustedProxies | None = None,
+    ) -> None:
         self._most = most
         self._most_unauthenticated = most_unauthenticated
         self._most_per_address = most_per_address
+        self._trusted = trusted or TrustedProxies(())
         self.seconds = seconds
         self._unread_seconds: float | None = None
         self.all: set[ClientConnection] = set()
@@ -69,14 +79,14 @@ class Connections:
     def add(self, transport: asyncio.Transport) -> ClientConnection:
         """Register a new connection, and close the oldest unauthenticated one if there are too many."""
         peer: Any = transport.get_extra_info("peername")
-        connection = ClientConnection(
-            transport=transport, network=network_of(str(peer[0])) if peer else "", since=_now(), taken_at=_now()
-        )
+        address = str(peer[0]) if peer else ""
+        connection = ClientConnection(transport=transport, network=network_of(address), since=_now(), taken_at=_now())
         self.all.add(connection)
         self.unauthenticated[connection] = None
         neighbours = self.by_network.setdefault(connection.network, {})
         neighbours[connection] = None
-        if len(neighbours) > self._most_per_address:
+        # A proxy has the connections of many people.
+        if len(neighbours) > self._most_per_address and address not in self._trusted:
             self._close(next(iter(neighbours)))
         elif len(self.unauthenticated) > self._most_unauthenticated or len(self.all) > self._most:
             self._close(next(iter(self.unauthenticated)))

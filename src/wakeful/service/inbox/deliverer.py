@@ -37,11 +37,14 @@ class _Context:
 class Deliverer:
     """Sends a notice everywhere. It stays in the inbox in any case."""
 
-    def __init__(self, store: Store, clock: Clock, channels: Channels, push: Push) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, channels: Channels, push: Push, public_address: str | None = None
+    ) -> None:
         self._store = store
         self._clock = clock
         self._channels = channels
         self._push = push
+        self._public_address = public_address
 
     @property
     def patience(self) -> timedelta:
@@ -57,10 +60,17 @@ class Deliverer:
         body = body if notice.told_at is None else f"{body}\n\n{_AGAIN}"
         message, urgency = push_rules.message_of(notice, body, about.agent), push_rules.urgency_of(notice)
         over_channels, to_browsers = await asyncio.gather(
-            self._channels.send(notice.user_id, notice.title, body),
+            self._channels.send(notice.user_id, notice.title, self._with_link(body, notice)),
             self._push.send(notice.user_id, message, urgency),
         )
         return Deliveries(deliveries=(*over_channels, *to_browsers))
+
+    def _with_link(self, body: str, notice: Notice) -> str:
+        """Add the page of the session, or else the inbox, if the server's owner has set the address for people."""
+        if self._public_address is None:
+            return body
+        place = "inbox" if notice.session_id is None else f"sessions/{notice.session_id}"
+        return f"{body}\n\n{self._public_address}/ui/{place}"
 
     async def mark_delivered(self, notice_id: str) -> datetime:
         """Record that a notice was delivered, retrying until the store answers, so that no node delivers it again."""

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { Link, useLocation } from "wouter";
+import { BASE } from "../../api/base";
 import * as queries from "../../api/queries";
 import { Keys } from "../keyboard/Keys";
 import { overlay, PALETTE_KEYS } from "../keyboard/overlay";
@@ -34,7 +35,7 @@ export function Sidebar() {
       <aside className={isOpen ? "sidebar is-open" : "sidebar"} aria-label="Sidebar">
         <div className="brand">
           <Link href="/" className="brand-name">
-            <img src="/ui/icon.svg" alt="" width={24} height={24} />
+            <img src={`${BASE}/ui/icon.svg`} alt="" width={24} height={24} />
             Wakeful
           </Link>
           <button

@@ -1,5 +1,6 @@
 /** Browser notifications, if they are allowed. */
 
+import { BASE } from "../../api/base";
 import type { Notification as Notice } from "../../api/frames.generated";
 import { isPushOn } from "../../api/push";
 import { queryClient, wake } from "../../api/queries";
@@ -32,11 +33,11 @@ export async function showNotification(notice: Notice): Promise<void> {
   const shown = new Notification(notice.title, {
     body: localTimes(notice.body, notice.times ?? {}, Date.now()),
     tag: notice.notification_id,
-    icon: "/ui/icon.svg",
+    icon: `${BASE}/ui/icon.svg`,
   });
   shown.onclick = () => {
     window.focus();
-    location.assign(addressOf(notice));
+    location.assign(BASE + addressOf(notice));
   };
 }
 

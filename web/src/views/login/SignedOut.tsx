@@ -1,4 +1,5 @@
 import { type FormEvent, useEffect, useState } from "react";
+import { BASE } from "../../api/base";
 import type { ApiError } from "../../api/client";
 import { logIn } from "../../api/login";
 import { onLogin } from "../../api/secret";
@@ -23,7 +24,7 @@ export function SignedOut({ reason }: { reason: ApiError | null }) {
   }, []);
   return (
     <main className="signed-out">
-      <img src="/ui/icon.svg" alt="" width={48} height={48} />
+      <img src={`${BASE}/ui/icon.svg`} alt="" width={48} height={48} />
       <h1>Log in to Wakeful</h1>
       <p>{WHY[reason?.code ?? ""] ?? "This browser is not logged in."}</p>
       <TokenForm />

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { BASE } from "../../api/base";
 import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { UserShape } from "../../api/rest.generated";
@@ -77,7 +78,7 @@ export function People({ meId }: { meId: string }) {
         <div className="secret" role="status">
           <p>Logs in one browser, once, within ten minutes:</p>
           <p className="row">
-            <code>{location.origin + link.data.path}</code> <CopyButton text={location.origin + link.data.path} />
+            <code>{addressOf(link.data)}</code> <CopyButton text={addressOf(link.data)} />
           </p>
         </div>
       )}
@@ -95,4 +96,9 @@ export function People({ meId }: { meId: string }) {
       <LoginProblem error={problem} />
     </SettingsSection>
   );
+}
+
+/** A login link, at the address that the server's owner has set for people, else at this page's. */
+function addressOf({ url, path }: { url: string | null; path: string }): string {
+  return url ?? location.origin + BASE + path;
 }

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { BASE } from "../../api/base";
 import { call, explain } from "../../api/client";
 import { leave } from "../../api/push";
 import * as queries from "../../api/queries";
@@ -91,7 +92,7 @@ function ThisBrowser() {
     [],
     () => {
       forgetSecret();
-      location.assign("/");
+      location.assign(`${BASE}/`);
     },
   );
   return (

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from wakeful.server.auth import Reader
+from wakeful.server.auth import Reader, is_authenticated
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -19,9 +19,14 @@ async def healthz(request: Request) -> dict[str, str | bool]:
 
 
 @router.get("/readyz", responses={503: {"description": "Wakes are not being fired."}})
-async def readyz(_caller: Reader, request: Request) -> JSONResponse:
-    """Check that wakes are fired, and if not, why. `held` lists runs that wait for a data directory without a node."""
+async def readyz(request: Request) -> JSONResponse:
+    """Check that wakes are fired. A caller with a token is also told why they are not.
+
+    `held` lists runs that wait for a data directory without a node.
+    """
     problems, held = list(request.app.state.find_problems()), list(request.app.state.find_held())
+    if not is_authenticated(request):
+        return JSONResponse({"ok": not problems}, status_code=503 if problems else 200)
     # Held runs do not make a node unready: this node works, and restarting it would not help.
     body = {"ok": not problems, "problems": problems} | ({"held": held} if held else {})
     return JSONResponse(body, status_code=503 if problems else 200)

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Annotated, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import AwareDatetime, Field
 
 from wakeful.domain.people.accounts import LOGIN_LASTS, TICKET_LASTS
@@ -86,9 +86,10 @@ class NewLoginLink(RequestBody):
 
 
 class LoginLink(Shape):
-    """A link that logs a browser in, once; `path` follows the server's address."""
+    """A link that logs a browser in, once; `path` follows the server's address. `url` is null without `public_url`."""
 
     path: str
+    url: str | None
     expires_in: int  # seconds
 
 
@@ -179,13 +180,14 @@ async def revoke_token(caller: Reader, accounts: AccountsDep, token_id: PathId) 
 
 
 @router.post("/login-links", status_code=201)
-async def make_login_link(caller: Admin, accounts: AccountsDep, asked: NewLoginLink) -> LoginLink:
+async def make_login_link(request: Request, caller: Admin, accounts: AccountsDep, asked: NewLoginLink) -> LoginLink:
     """Create a link that logs a browser in, once, within ten minutes.
 
     A browser can do this within ten minutes after its own login.
     """
     code = await accounts.make_login_code(caller, asked.user_id)
-    return LoginLink(path=f"/login?code={code}", expires_in=int(LOGIN_LASTS.total_seconds()))
+    path, public = f"/login?code={code}", request.app.state.public_address
+    return LoginLink(path=path, url=public and public + path, expires_in=int(LOGIN_LASTS.total_seconds()))
 
 
 @router.post("/ws-ticket")

@@ -3,6 +3,7 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
 import { useLocation } from "wouter";
+import { BASE } from "../../../api/base";
 import { call, explain } from "../../../api/client";
 import * as queries from "../../../api/queries";
 import type { AgentChange, AgentShape } from "../../../api/rest.generated";
@@ -90,7 +91,7 @@ export function UnsavedGuard({ children }: { children: ReactNode }) {
         return;
       event.preventDefault();
       event.stopPropagation();
-      const place = link.pathname + link.search + link.hash;
+      const place = link.pathname.slice(BASE.length) + link.search + link.hash;
       // The click takes the focus from a field, which saves it; ask only if that is refused.
       void unsaved.settled().then(() => (unsaved.written.size ? setLeavingTo(place) : navigate(place)));
     };
