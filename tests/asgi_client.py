@@ -40,6 +40,7 @@ class Doors:
         self.secret = secret
         self.app = FastAPI(responses=errors.RESPONSES)
         errors.install(self.app)
+        self.app.state.base_path, self.app.state.public_address = "", None
         tries = Tries(node.clock)
         auth.install(self.app, self.accounts, tries)
         self.app.include_router(login.router)

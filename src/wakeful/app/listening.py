@@ -82,7 +82,7 @@ async def serve(settings: Settings, load: "Callable[[], Wakeful]", announce: Ann
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Front:
-    """What listens: the server's own port, and one for probes."""
+    """The listening sockets: the server's own port, and one for probes."""
 
     app: Starting
     address: str

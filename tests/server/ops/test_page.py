@@ -26,6 +26,7 @@ def client(tmp_path):
 
 def client_of(folder):
     app = FastAPI()
+    app.state.base_path = ""
     errors.install(app)
     app.include_router(page_router(folder))
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://page.test")

@@ -139,7 +139,7 @@ async def test_opening_a_login_link_uses_nothing_up(owner, nobody):
 async def test_the_login_page_sends_the_code_on_and_loads_only_its_icon(owner, nobody):
     path = await link(owner)
     page = await nobody.get(path)
-    assert re.findall(r'fetch\("(.*?)"', page.text) == ["/login"]
+    assert re.findall(r"fetch\(`(.*?)`", page.text) == ["${base}/login"]
     assert re.findall(r'name="code" value="(.*?)"', page.text) == [code_in(path)]
     assert re.findall(r"\bsrc=|https?:", page.text) == []
     assert re.findall(r'href="(.*?)"', page.text) == ["/ui/icon.svg"]

@@ -86,7 +86,6 @@ async def test_forwarded_headers_change_nothing(doors):
         ("GET", "/users"),
         ("POST", "/tokens"),
         ("POST", "/logout"),
-        ("GET", "/readyz"),
         ("GET", "/metrics"),
         ("GET", "/docs"),
         ("GET", "/openapi.json"),

@@ -126,7 +126,7 @@ def check_proxy(settings: Settings) -> Iterator[Check]:
     if settings.base_path:
         yield warning(
             "base path",
-            f"the page is under {settings.base_path}, and every other app on that host can act as whoever is logged in",
+            f"the page is under {settings.base_path}, and every other app on that host can act as a logged-in person",
             "Trust everything else on that host, or give the server a host name of its own and unset base_path.",
         )
     if settings.public_url is not None:
