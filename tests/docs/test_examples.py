@@ -203,7 +203,10 @@ def test_settings_have_names_that_exist(block):
 
 
 def test_blocks_name_their_language():
-    assert {block.language for block in BLOCKS} <= {*SHELLS, "python", "json", "toml", "markdown", "text", ""}
+    assert {block.language for block in BLOCKS} <= {
+        *SHELLS,
+        *("python", "json", "toml", "yaml", "nginx", "caddyfile", "markdown", "text", ""),
+    }
 
 
 def _script_of(block: Block, folder: Path) -> str:
