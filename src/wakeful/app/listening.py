@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 from wakeful.agentdb.process.private_memory import hide_memory
 from wakeful.app.announcing import announced
 from wakeful.app.ports import BACKLOG, listen
+from wakeful.app.systemd import supervised
 from wakeful.app.tls import Certificate
 from wakeful.clock import SystemClock
 from wakeful.config import MIN_TOKEN, Settings
@@ -73,9 +74,10 @@ async def serve(settings: Settings, load: "Callable[[], Wakeful]", announce: Ann
                     front.app.finish(http, lambda: node.engine.readiness().is_ready)
                     announce(front.address, login, node.recovery_key, node.services.models.catalog.default)
                     await asyncio.to_thread(node.note_started)
-                    stopped = asyncio.create_task(stopping.wait())
-                    await asyncio.wait((front.serving[0], stopped), return_when=asyncio.FIRST_COMPLETED)
-                    stopped.cancel()
+                    async with supervised(lambda: node.engine.readiness().problems):
+                        stopped = asyncio.create_task(stopping.wait())
+                        await asyncio.wait((front.serving[0], stopped), return_when=asyncio.FIRST_COMPLETED)
+                        stopped.cancel()
         finally:
             await front.close()
 
