@@ -100,15 +100,15 @@ async def serve_bare() -> None:
         await receive()
         sockets.discard(send)
 
-    await _run(app, "websockets-sansio")
+    await _run(app, "websockets-sansio", most=256 * 1024 * 1024)  # one frame has the whole recording
 
 
-async def _run(app: Any, ws: Any) -> None:
+async def _run(app: Any, ws: Any, most: int = MAX_OTHER_FRAME) -> None:
     config = uvicorn.Config(
         app,
         port=0,
         ws=ws,
-        ws_max_size=MAX_OTHER_FRAME,
+        ws_max_size=most,
         ws_per_message_deflate=False,
         lifespan="off",
         log_config=None,

@@ -149,7 +149,8 @@ async def measure_bare(process: Process, moments: list[tuple[float, list[str]]])
 
         async def hear(socket: ClientConnection) -> None:
             for _ in range(count):
-                await socket.recv()
+                async with asyncio.timeout(60):  # a server that has given up must not be waited for
+                    await socket.recv()
 
         before = process.cpu_seconds
         await source.send(json.dumps(moments))
