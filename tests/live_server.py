@@ -202,8 +202,8 @@ class Server:
 
     @property
     def workspaces(self) -> Path:
-        """The folder with the agents' files."""
-        return self.node.settings.data_dir / "agents"
+        """The folder with the agents' files; on PostgreSQL they are copies."""
+        return self.node.services.workspace_of("any").parents[1]
 
     def client(self, token: str) -> httpx.AsyncClient:
         # Plain HTTP to this machine needs no certificates, which take longer to load than most tests run.

@@ -14,7 +14,7 @@ PLACES = ("sqlite", "postgres", "two nodes")
 
 @dataclass(frozen=True)
 class Place:
-    """`home` keeps the agents' files; `door` is the node that is attacked, which may be the same one."""
+    """`home` is where agents' files are written; `door` is the node that is attacked, which may be the same one."""
 
     home: Server
     door: Server
@@ -44,7 +44,7 @@ async def place(store_settings: dict[str, object], tmp_path: Path) -> AsyncItera
         provider = await stack.enter_async_context(provided())
 
         async def start(name: str) -> Server:
-            folders = {"data_dir": tmp_path / name, "config_dir": tmp_path / f"{name}-config"}
+            folders = {"data_dir": tmp_path / name, "config_dir": tmp_path / "config"}  # with one device key
             return await stack.enter_async_context(running_server(settings | folders, provider))
 
         home = await start("a")

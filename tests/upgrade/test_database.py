@@ -56,7 +56,7 @@ async def test_columns_are_renamed_at_the_first_open_and_the_owner_is_told_once(
         change for change in changes if change["op"] == "schema" and "renamed_columns" in (change["detail"] or {})
     ]
     assert {change["table_name"] for change in renames} == {"odd", "loose"}
-    assert len(list((old.agent_folder / "snapshots").glob("*.sqlite"))) == 5
+    assert len((await db.get("/snapshots"))["snapshots"]) == 5
     assert (await db.get("/verify"))["intact"]
 
 

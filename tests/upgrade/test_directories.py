@@ -1,5 +1,6 @@
-"""Data of 0.1 knows no data directories: the first start gives them an id and binds the agents that have files."""
+"""Data of 0.1 knows no data directories: the first start gives them an id, and moves files to a shared store."""
 
+import asyncio
 import json
 import shutil
 
@@ -12,26 +13,13 @@ from wakeful.config import Settings
 from wakeful.domain.errors import Unavailable
 
 
-async def bindings(server):
-    """Which agents are bound, and to which directory, as the store has it."""
-    agents = [agent["id"] for agent in (await server.rest.get("/agents")).json()["agents"]]
-
-    async def work(tx):
-        return {agent_id: await tx.directories.of_agent(agent_id, server.node.clock.now()) for agent_id in agents}
-
-    found = await server.node.store.read(work)
-    return {agent_id: directory.id for agent_id, directory in found.items() if directory is not None}
-
-
 async def rows(server, old):
     return await server.rest.get(f"/agents/{old.facts['agent_id']}/db/tables/prices/rows")
 
 
-async def test_the_directory_gets_an_id_and_agents_with_files_are_bound_to_it(upgraded, old):
-    stored = json.loads((old.settings["data_dir"] / "directory.json").read_text())
-    shared = "database_url" in old.settings
-    # An embedded store has one directory for ever, so nobody is bound there.
-    assert await bindings(upgraded) == ({old.facts["agent_id"]: stored["id"]} if shared else {})
+async def test_the_directory_gets_an_id_and_a_shared_store_gets_the_files(upgraded, old):
+    assert json.loads((old.settings["data_dir"] / "directory.json").read_text())["id"]
+    assert old.agent_folder.exists() == ("database_url" not in old.settings)
     assert (await rows(upgraded, old)).json()["total"] == 7
 
 
@@ -53,23 +41,15 @@ def authorize(server, old):
     return server
 
 
-async def test_of_two_nodes_with_files_of_one_agent_the_first_to_start_has_them(old_postgres, tmp_path):
+async def test_of_two_nodes_with_the_same_files_both_serve_them(old_postgres, tmp_path):
     old = old_postgres
     second = another_node_of_0_1(old, tmp_path)
     async with running_old_server(old.settings) as one, running_old_server(second) as two:
-        authorize(one, old)
-        authorize(two, old)
-        assert (await rows(one, old)).status_code == 200
-        refused = (await rows(two, old)).json()["error"]
-        assert refused["code"] == "memory_elsewhere"
+        for server in (one, two):
+            assert (await rows(authorize(server, old), old)).json()["total"] == 7
         notices = (await one.rest.get("/notifications")).json()["notifications"]
-        [forked] = [each for each in notices if each["code"] == "memory_forked"]
-        assert str(second["data_dir"]) in forked["body"]
-    assert (second["data_dir"] / "agents" / old.facts["agent_id"] / "db.sqlite").exists()
-    async with running_old_server(second) as two:  # and it stays so, told once
-        authorize(two, old)
-        notices = (await two.rest.get("/notifications")).json()["notifications"]
-        assert len([each for each in notices if each["code"] == "memory_forked"]) == 1
+        assert "memory_forked" not in [each["code"] for each in notices]
+    assert not (second["data_dir"] / "agents" / old.facts["agent_id"]).exists()
 
 
 async def test_a_key_that_opens_nothing_is_not_taken_for_the_right_one(old_postgres, tmp_path):
@@ -80,9 +60,10 @@ async def test_a_key_that_opens_nothing_is_not_taken_for_the_right_one(old_postg
     load_device_key(tmp_path / "lost")  # makes another one
     async with running_old_server(lost) as server:
         authorize(server, old)
-        found = (await server.rest.get(f"/agents/{old.facts['agent_id']}/db")).json()
-        assert found["state"] == "locked"
-    restore_device_key(Settings.model_validate(lost), right)
+        refused = (await server.rest.get(f"/agents/{old.facts['agent_id']}/db")).json()["error"]
+        assert refused["code"] == "files_not_moved"
+        assert "device key" in refused["message"]
+    await asyncio.to_thread(restore_device_key, Settings.model_validate(lost), right)
     async with running_old_server(lost) as server:
         assert (await rows(authorize(server, old), old)).json()["total"] == 7
     load_device_key(tmp_path / "third")

@@ -46,8 +46,9 @@ async def test_the_agents_database_keeps_rows_history_and_views(upgraded, old):
 
 
 async def test_files_of_the_workspace_are_there(upgraded, old):
-    assert (old.agent_folder / "workspace" / "notes.txt").read_text() == "water the tomatoes"
-    assert (old.agent_folder / "workspace" / "AGENTS.md").exists()
+    workspace = upgraded.node.services.workspace_of(old.facts["agent_id"])
+    assert (workspace / "notes.txt").read_text() == "water the tomatoes"
+    assert (workspace / "AGENTS.md").exists()
 
 
 async def test_browsers_can_subscribe_to_push_messages(upgraded):

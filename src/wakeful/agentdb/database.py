@@ -5,12 +5,13 @@ import secrets
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import apsw
 
 from wakeful.agentdb.errors import Refusal
-from wakeful.agentdb.files import files, quota
+from wakeful.agentdb.files import files, pages, quota
 from wakeful.agentdb.files.files import Raw
 from wakeful.agentdb.history import changelog
 from wakeful.agentdb.history.changelog import Capture, Change, Changelog, Who
@@ -69,8 +70,9 @@ class Statement(NamedTuple):
 class GuardedConnection:
     """A connection with an authorizer and a deadline."""
 
-    def __init__(self, path: str, key: bytes, *, may_make: bool = False) -> None:
-        self.raw: Raw = files.connect(path, key, may_make=may_make)
+    def __init__(self, path: str, key: bytes, *, may_make: bool = False, is_cache: bool = False) -> None:
+        self.raw: Raw = files.connect(path, key, may_make=may_make, is_cache=is_cache)
+        self._kept_path = Path(path) if is_cache else None  # of a file whose journal is kept when it is emptied
         self.guard = SqlGuard()
         self.raw.authorizer = self.guard
         self._prepared: dict[str, Statement] = {}  # queries seen before; SQLite still asks the guard about each
@@ -147,6 +149,13 @@ class GuardedConnection:
     def forget_statements(self) -> None:
         """Drop prepared statements, because the views they name have changed."""
         self._prepared.clear()
+
+    def empty_journal(self) -> None:
+        """Move the journal into the file, because only the file itself is copied."""
+        if self._kept_path is not None:
+            frames, _ = self.raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            pages.keep_journal(self._kept_path, frames)
+        self.raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def tables(self) -> list[str]:
         """Return the names of the agent's own tables."""

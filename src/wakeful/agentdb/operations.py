@@ -85,7 +85,7 @@ def _write(db: OpenDatabase, operation: Operation, request: Request) -> Answer:
     writer, logged = db.writer, operation.logged_arguments
     detail = {name: (request.args.get(argument) or "")[:4_000] for name, argument in (logged or {}).items()}
     if operation.copies_file:
-        writer.raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        writer.connection.empty_journal()
     with writer.writing(
         replace(db.who, actor=operation.agent_actor) if db.who.actor == "agent" else db.who,
         db.quota,

@@ -11,6 +11,7 @@ from wakeful.app.files import database_of, device_key_of
 from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.bounds.limits import Rules
+from wakeful.service.homes.cache_folder import CacheFolder
 from wakeful.store.store import Store
 
 
@@ -25,6 +26,7 @@ class Base:
     owner: str  # of this process's claims
     device_key: bytes
     recovery_key: str | None  # of a device key that no successful start has shown yet
+    caches: CacheFolder | None  # None: an embedded store, whose files are not caches
 
     @property
     def lease(self) -> timedelta:
@@ -32,7 +34,11 @@ class Base:
 
     @property
     def agents_dir(self) -> Path:
-        return self.settings.data_dir / "agents"
+        """Return the directory of the agents' folders; on a shared store these are caches, once it is opened."""
+        return self.settings.data_dir / "agents" if self.caches is None else self.caches.path
+
+    def folder_of(self, agent_id: str) -> Path:
+        return self.agents_dir / agent_id
 
     def workspace_of(self, agent_id: str) -> Path:
         """Return the directory of an agent's files."""
@@ -55,6 +61,7 @@ def build_base(settings: Settings, clock: Clock | None) -> Base:
         owner=token_hex(8),  # new at every start, so that claims of an earlier process are not taken for this one's
         device_key=device_key,
         recovery_key=to_recovery_key(device_key) if is_unshown else None,
+        caches=CacheFolder(settings.data_dir) if store.is_shared else None,
     )
 
 

@@ -62,7 +62,7 @@ def build_loop(base: Base, services: Services, briefings: Briefings, models: Mod
         base.workspace_of,
         services.approvals,
         services.instructions,
-        services.directories,
+        services.data.files,
         services.notices,
         subagents=SubagentLimits(depth=base.settings.subagent_depth, per_run=base.settings.subagents_per_run),
         small_window=base.settings.small_window,

@@ -14,6 +14,8 @@ from wakeful.service.agents.database import AgentData
 from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
+from wakeful.service.homes.homes import Homes
+from wakeful.service.homes.moving_in import MovingIn
 from wakeful.service.inbox.channel_process import ChannelProcess
 from wakeful.service.inbox.channels import Channels
 from wakeful.service.inbox.deliverer import Deliverer
@@ -52,9 +54,9 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
     hub = Hub()
     stream, feed = Stream(store, hub), Feed(store, hub, clock)
     directories = Directories(store, clock, settings.data_dir, base.device_key, base.owner, base.lease)
-    instructions = InstructionFiles(store, clock, directories, base.workspace_of)
-    uploads = Uploads(store, clock, directories, base.agents_dir, base.workspace_of)
     files = _agent_files(base, directories)
+    instructions = InstructionFiles(store, clock, files, base.workspace_of)
+    uploads = Uploads(store, clock, files, settings.data_dir / "agents", base.workspace_of)
     data = AgentData(store, files)
     wakes = WakeService(store, clock, rules, directories)
     recalls = Recalls(store, wakes, clock, rules, catalog.names_for, data.names)
@@ -78,6 +80,7 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
         mcp_states=mcp_servers.states,
         metrics=Metrics(store, clock),
         models=models,
+        moving_in=MovingIn(store, clock, directories, files, settings.data_dir / "agents"),
         next_runs=NextRuns(store, wakes, clock, rules, tools_of, data.views_of),
         notices=NoticeService(store, clock),
         pauses=PauseService(store, runs, clock),
@@ -126,16 +129,14 @@ def _agents(base: Base, files: AgentFiles, catalog: ToolCatalog, models: ModelCa
 
 
 def _agent_files(base: Base, directories: Directories) -> AgentFiles:
-    settings = base.settings
-    return AgentFiles(
-        base.store,
-        base.clock,
-        DatabaseEngine(max(2, settings.agent_database_workers)),
-        Vault(lambda agent_id: base.agents_dir / agent_id, lambda: base.device_key),
-        settings.agent_database_mb * 1024 * 1024,
-        directories,
-        base.agents_dir,
-    )
+    settings, store = base.settings, base.store
+    engine = DatabaseEngine(max(2, settings.agent_database_workers))
+    vault = Vault(base.folder_of, lambda: base.device_key)
+    homes = None
+    if store.is_shared:
+        homes = Homes(store, base.clock, engine, vault, base.folder_of, base.device_key, base.owner, directories.check)
+    quota = settings.agent_database_mb * 1024 * 1024
+    return AgentFiles(store, base.clock, engine, vault, quota, settings.data_dir / "agents", homes)
 
 
 def _channels(base: Base) -> Channels:

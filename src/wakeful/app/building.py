@@ -91,6 +91,7 @@ class Wakeful:
             await self.clock.measure()
             await self.services.directories.enter()
             await self.settle()
+            await self.services.moving_in.move_all()
             await self.services.data.files.finish_erasing()
             await self.services.instructions.accept_present()
             await self.services.uploads.remove_orphans()
@@ -137,6 +138,8 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     store.on(LookAgain, lambda _: engine.look_again())
 
     async def settle() -> None:
+        if base.caches is not None:
+            await base.caches.enter()
         mcp_servers.keep_unconfined(await settle_unconfined(store, settings.mcp))
         await parts.service.catalog.settle()
         await services.push.settle()
@@ -149,6 +152,8 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         await fetcher.aclose()
         await mcp_servers.aclose()
         await services.data.files.aclose()
+        if base.caches is not None:
+            await base.caches.leave()
 
     return Wakeful(
         settings=settings,

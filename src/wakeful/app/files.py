@@ -4,14 +4,16 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
+from wakeful.agentdb.errors import DatabaseLocked
 from wakeful.agentdb.keys import keys
-from wakeful.agentdb.keys.agent_keys import Vault, fits
+from wakeful.agentdb.keys.agent_keys import Vault, fits, unwraps_any
 from wakeful.agentdb.keys.keys import fingerprint, has_device_key, load_device_key, to_recovery_key
 from wakeful.app.earlier_data import STORE_FILE, check_empty_store
 from wakeful.clock import Clock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.errors import Conflict, NotFound
 from wakeful.service.agents import directory_file
+from wakeful.service.homes import keys as home_keys
 from wakeful.service.inbox import push_keys
 from wakeful.service.models import keys as model_keys
 from wakeful.store.drivers.database import Database
@@ -19,7 +21,7 @@ from wakeful.store.drivers.postgres import PostgresDatabase
 from wakeful.store.drivers.sequence import SEQUENCE_FILE, Sequence
 from wakeful.store.drivers.sqlite import SqliteDatabase, change_key, hold, size_of
 from wakeful.store.errors import StoreUnreadable
-from wakeful.store.models.rotation import change_keys, change_keys_in_postgres
+from wakeful.store.models.rotation import change_keys, change_keys_in_postgres, read_database_keys
 
 
 def database_of(settings: Settings, clock: Clock | None = None) -> Database:
@@ -71,7 +73,7 @@ def rotate_device_key(settings: Settings) -> tuple[str, list[str]]:
         locked = [folder.name for folder in folders if not vault.rewrap(folder.name, old)]
         if settings.database_url is None and settings.store_encryption:
             change_key(settings.data_dir / STORE_FILE, old, new)
-        _change_stored_keys(settings, old, new)
+        locked += _change_stored_keys(settings, old, new)
         directory = directory_file.find(settings.data_dir)
         if directory is not None and directory.key_fingerprint is not None:
             directory_file.save_key(settings.data_dir, fingerprint(new))
@@ -79,16 +81,35 @@ def rotate_device_key(settings: Settings) -> tuple[str, list[str]]:
     return to_recovery_key(new), locked
 
 
-def _change_stored_keys(settings: Settings, old: bytes, new: bytes) -> None:
-    """Encrypt the keys of models and of push messages with the new device key."""
+def _change_stored_keys(settings: Settings, old: bytes, new: bytes) -> list[str]:
+    """Encrypt the keys of models, of push messages and of homes with the new device key.
+
+    Returns the ids of agents whose database on PostgreSQL was locked before and still is.
+    """
+    vault, locked = Vault(lambda _: settings.data_dir, lambda: new), list[str]()
+
+    def rewrap_database_key(agent_id: str, text: str) -> str | None:
+        try:
+            return vault.rewrap_text(agent_id, text, old)
+        except DatabaseLocked:
+            locked.append(agent_id)
+            return None
+
+    def replace_fingerprint(known: str) -> str | None:
+        return fingerprint(new) if known == fingerprint(old) else None
+
     changes = {
         "models": partial(model_keys.rewrap, old, new),
         "push_key": partial(push_keys.rewrap, old, new),
+        "homes database_key": rewrap_database_key,
+        "homes files_key": partial(home_keys.rewrap, old, new),
+        "home_device": replace_fingerprint,
     }
     if settings.database_url is not None:
         change_keys_in_postgres(settings.database_url.get_secret_value(), changes)
     else:
         change_keys(settings.data_dir / STORE_FILE, new if settings.store_encryption else None, changes)
+    return locked
 
 
 def restore_device_key(settings: Settings, recovery_key: str) -> Path:
@@ -98,7 +119,7 @@ def restore_device_key(settings: Settings, recovery_key: str) -> Path:
     key = keys.from_recovery_key(recovery_key)
     directory = directory_file.find(settings.data_dir)
     is_other = directory is not None and directory.key_fingerprint not in (None, fingerprint(key))
-    if is_other and not (fits(settings.data_dir / "agents", key) and _opens_store(settings, key)):
+    if is_other and not (_fits_databases(settings, key) and _opens_store(settings, key)):
         raise Conflict(
             f"This is the recovery key of another device key: it opens none of the databases in "
             f"{str(settings.data_dir)!r}. Nothing was changed. Look for the one that the first start there printed."
@@ -107,6 +128,14 @@ def restore_device_key(settings: Settings, recovery_key: str) -> Path:
     if is_other:  # the fingerprint on file was wrong
         directory_file.save_key(settings.data_dir, fingerprint(key))
     return path
+
+
+def _fits_databases(settings: Settings, key: bytes) -> bool:
+    """Return whether a device key fits a database of an agent, or there is none."""
+    if settings.database_url is None:
+        return fits(settings.data_dir / "agents", key)
+    known = read_database_keys(settings.database_url.get_secret_value())
+    return not known or unwraps_any(known, key)
 
 
 def _opens_store(settings: Settings, key: bytes) -> bool:

@@ -100,6 +100,24 @@ class DatabaseChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class HomeChanged:
+    """An agent's own database was written to by a node of a shared store."""
+
+    agent_id: str
+    user_id: str
+    table: str | None
+    last_change: int | None
+    node: str  # which has told its own subscribers
+
+
+@dataclass(frozen=True, slots=True)
+class HomeErased:
+    """The database of an agent on a shared store was erased, so every node deletes its copy."""
+
+    agent_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class FramesSaved:
     """Frames were added to a session's stream. Without frames: another node saved them."""
 
@@ -126,6 +144,8 @@ News = (
     | NoticeAdded
     | ApprovalChanged
     | DatabaseChanged
+    | HomeChanged
+    | HomeErased
     | FramesSaved
     | LookAgain
 )

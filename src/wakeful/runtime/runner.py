@@ -12,7 +12,6 @@ from typing import Literal
 
 from wakeful.clock import MAX_WAIT, Clock
 from wakeful.domain import ids
-from wakeful.domain.agents.directories import MemoryElsewhere
 from wakeful.domain.errors import StoreUnavailable, Unavailable, WakefulError
 from wakeful.domain.events import EndedEarly, ErrorFrame, RunFrame, StepSaved, StreamEnd, StreamStopped
 from wakeful.domain.resources import words_of
@@ -282,9 +281,6 @@ class Runner:
         except Exception as error:
             if held.stop.is_requested:  # as when its session was deleted under it
                 return Outcome(status="stopped", reason="stopped")
-            if isinstance(error, MemoryElsewhere) and error.agent_id == held.run.agent_id:
-                # Another node has made the agent's first file since our claim: the run goes on there.
-                return self._release(held)
             if isinstance(error, StoreUnavailable):  # the run goes on later, from its last saved step
                 log.warning("run released: store unavailable", extra={"run_id": held.run.id, "problem": error.message})
                 limit.cancel()

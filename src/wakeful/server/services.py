@@ -13,6 +13,7 @@ from wakeful.service.agents.agents import AgentService
 from wakeful.service.agents.database import AgentData
 from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
+from wakeful.service.homes.moving_in import MovingIn
 from wakeful.service.inbox.channels import Channels
 from wakeful.service.inbox.deliverer import Deliverer
 from wakeful.service.inbox.feed import Feed
@@ -59,6 +60,7 @@ class Services:
     mcp_states: Callable[[], Sequence[McpState]]
     metrics: Metrics
     models: ModelService
+    moving_in: MovingIn
     next_runs: NextRuns
     notices: NoticeService
     pauses: PauseService

@@ -10,6 +10,8 @@ from wakeful.domain.news import (
     AgentChanged,
     ApprovalChanged,
     FramesSaved,
+    HomeChanged,
+    HomeErased,
     LookAgain,
     ModelsChanged,
     News,
@@ -40,6 +42,8 @@ _WORDS: dict[type[Any], str] = {
     ModelsChanged: "models",
     NoticeAdded: "notice",
     ApprovalChanged: "approval",
+    HomeChanged: "home",
+    HomeErased: "home_erased",
     FramesSaved: "frames",
     LookAgain: "look_again",
 }
@@ -88,10 +92,13 @@ def _join(word: str, texts: Sequence[str]) -> list[str]:
 def _to_text(value: Any) -> str:
     if isinstance(value, datetime):
         return str(to_micros(value))
-    return value if value is not None and _PLAIN.fullmatch(value) else _NOTHING
+    text = None if value is None else str(value)
+    return text if text is not None and _PLAIN.fullmatch(text) else _NOTHING
 
 
 def _from_text(name: str, text: str) -> Any:
+    if text == _NOTHING:
+        return None
     if name.endswith("_at"):
         return from_micros(int(text))
-    return None if text == _NOTHING else text
+    return int(text) if name == "last_change" else text

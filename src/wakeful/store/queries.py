@@ -1,4 +1,4 @@
-"""Named queries: one SQL text for two databases.
+"""Named queries: one SQL text for two databases, or for PostgreSQL alone in a file `NAME.postgres.sql`.
 
 A query begins with `-- name: …`. Parameters are written `:name`.
 
@@ -16,6 +16,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+_OTHER = {"sqlite": ".postgres.sql", "postgres": ".sqlite.sql"}
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"--[^\n]*")
 _POSTGRES_ONLY = re.compile(r"/\*postgres(.*?)\*/", re.DOTALL)
@@ -48,14 +49,14 @@ def row_of(name: str, params: Mapping[str, Any]) -> list[Any]:
 @cache
 def for_sqlite() -> Mapping[str, Query]:
     """Return every query as SQLite reads it. One that takes rows has the columns of one of them as its parameters."""
-    texts = {name: _SQLITE_ONLY.sub(r"\1", _POSTGRES_ONLY.sub("", text)) for name, text in _texts().items()}
+    texts = {name: _SQLITE_ONLY.sub(r"\1", _POSTGRES_ONLY.sub("", text)) for name, text in _texts("sqlite").items()}
     return {name: _number(_one_row(text), "?") for name, text in texts.items()}
 
 
 @cache
 def for_postgres() -> Mapping[str, Query]:
     """Return every query as PostgreSQL reads it. One that takes rows has one parameter, their JSON."""
-    texts = {name: _POSTGRES_ONLY.sub(r"\1", _SQLITE_ONLY.sub("", text)) for name, text in _texts().items()}
+    texts = {name: _POSTGRES_ONLY.sub(r"\1", _SQLITE_ONLY.sub("", text)) for name, text in _texts("postgres").items()}
     return {name: _for_postgres(text) for name, text in texts.items()}
 
 
@@ -98,10 +99,10 @@ def _number(text: str, sign: str) -> Query:
     return Query(_PARAMETER.sub(numbered, text), tuple(names))
 
 
-def _texts() -> dict[str, str]:
+def _texts(dialect: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for file in sorted(resources.files("wakeful.store").joinpath("sql").iterdir(), key=lambda f: f.name):
-        if not file.name.endswith(".sql"):
+        if not file.name.endswith(".sql") or file.name.endswith(_OTHER[dialect]):
             continue
         _, *parts = _NAME.split(file.read_text(encoding="utf-8"))
         for name, body in zip(parts[::2], parts[1::2], strict=True):

@@ -9,6 +9,7 @@ from wakeful.domain.news import N, News
 from wakeful.domain.types import Wake
 from wakeful.store.agents.agents import AgentRows
 from wakeful.store.agents.directories import DirectoryRows
+from wakeful.store.agents.homes import HomeRows
 from wakeful.store.agents.instruction_files import InstructionFileRows
 from wakeful.store.agents.mcp_servers import UnconfinedMcpServers
 from wakeful.store.drivers.database import Database, Params, Row, SideConnection, Statements
@@ -47,6 +48,7 @@ class Tx:
         self.approvals = ApprovalRows(statements)
         self.channels = ChannelRows(statements)
         self.directories = DirectoryRows(statements)
+        self.homes = HomeRows(statements)
         self.instruction_files = InstructionFileRows(statements)
         self.models = ModelRows(statements)
         self.notices = Notices(statements)

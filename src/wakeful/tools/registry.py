@@ -88,7 +88,7 @@ class Tool:
     is_repeatable: bool = False  # idempotent, so a call that a crash interrupted is repeated
     raw_schema: Mapping[str, Any] | None = None  # of an MCP tool, whose server checks its arguments
     is_shown_to: Callable[[Agent], bool] | None = None  # None: to every agent that has its toolset
-    makes_files: bool = False  # in the agent's own directory, which binds the agent to this node's data directory
+    makes_files: bool = False  # in the agent's workspace or skills
     is_side_by_side: bool = False  # several calls in one answer run in parallel
 
     @property
@@ -96,6 +96,11 @@ class Tool:
         """Return the MCP server that it is from; None: it is built in."""
         kind, _, name = (self.toolset or "").partition(":")
         return name if kind == "mcp" else None
+
+    @property
+    def uses_files(self) -> bool:
+        """Return whether it may read the agent's workspace or skills."""
+        return self.makes_files or self.toolset in (None, "files", "shell") or self.server is not None
 
     @property
     def schema(self) -> dict[str, Any]:

@@ -16,6 +16,9 @@ from wakeful.service.agents.database import By
 
 COLUMNS = [{"name": "title", "type": "text"}]
 
+# On a shared store the files are caches, which are brought again; tests/contract/homes has their tests.
+on_files = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)
+
 
 @pytest.fixture
 async def by(harness):
@@ -36,7 +39,7 @@ async def tasks(data, by):
 
 
 def folder(harness, by):
-    return harness.node.settings.data_dir / "agents" / by.agent.id
+    return harness.node.services.workspace_of(by.agent.id).parent
 
 
 async def test_looking_makes_nothing(harness, data, by):
@@ -126,6 +129,7 @@ async def test_without_its_key_it_is_locked_and_nothing_is_touched(harness, data
     assert (await data.run(tasks, "query", sql="SELECT count(*) FROM tasks"))["rows"] == [[2]]
 
 
+@on_files
 async def test_a_damaged_file_is_put_aside_and_the_agent_can_begin_anew(harness, data, tasks):
     await data.files.engine.close_file(str(folder(harness, tasks) / "db.sqlite"))
     damaged = b"garbage " * 1000
@@ -170,6 +174,7 @@ async def test_deleting_an_agent_destroys_its_database(harness, data, tasks):
     assert [path for path in folder(harness, tasks).rglob("*") if path.is_file()] == []
 
 
+@on_files
 async def test_a_runs_writes_are_undone_by_its_user_only(harness, data, by):
     session = await harness.session(by.agent)
     run = await harness.node.runs.ask(session.id, harness.user.id, "Hello")
@@ -193,6 +198,7 @@ async def test_names_are_those_of_an_agent_that_has_the_toolset(harness, data, t
     assert await data.names(off) == ([], {})
 
 
+@on_files
 async def test_a_rotation_cut_off_among_the_snapshots_is_finished_with_the_next_request(harness, data, tasks):
     for number in range(3):
         await data.run(tasks, "migrate", purpose="x", up_sql=f"CREATE TABLE t{number} (a)", down_sql="")
@@ -224,6 +230,7 @@ async def test_what_a_crash_left_of_a_deleted_agents_database_is_erased_at_the_n
     assert (await data.run(other, "query", sql="SELECT count(*) FROM tasks"))["rows"] == [[0]]
 
 
+@on_files
 async def test_a_changelog_that_was_cut_off_is_noticed_and_a_new_one_is_not(harness, data, tasks):
     assert (await data.run(tasks, "verify"))["intact"]
     await data.files.heads.aclose()  # as a stop of the server does

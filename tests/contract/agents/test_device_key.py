@@ -2,6 +2,7 @@
 
 import asyncio
 
+import asyncpg
 import pytest
 
 from harness import NOON
@@ -30,8 +31,17 @@ async def settings(backend_settings):
             await node.services.data.run(By(agent=agent), "create_table", name="tasks", purpose="x", columns=COLUMNS)
             await node.services.data.run(By(agent=agent), "insert", table="tasks", rows=[{"title": name}])
             if name == "Lost":
-                (settings.data_dir / "agents" / agent.id / "db.key").write_text("nonsense")
+                await lose_key(settings, agent.id)
     return settings
+
+
+async def lose_key(settings, agent_id):
+    if settings.database_url is None:
+        (settings.data_dir / "agents" / agent_id / "db.key").write_text("nonsense")
+        return
+    connection = await asyncpg.connect(settings.database_url.get_secret_value())
+    await connection.execute("UPDATE homes SET database_key = 'nonsense' WHERE agent_id = $1", agent_id)
+    await connection.close()
 
 
 async def titles(settings):

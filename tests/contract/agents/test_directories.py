@@ -1,4 +1,4 @@
-"""Nodes on one PostgreSQL with separate disks: an agent's memory is in one data directory, and nowhere twice."""
+"""Agents whose files an earlier version has left in a data directory wait until its node has moved them."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ import sqlite3
 import asyncpg
 import pytest
 
-from harness import HOUR, MINUTE, SECOND, Harness, doing
+from harness import HOUR, MINUTE, SECOND, Harness
 from wakeful.agentdb.keys.keys import load_device_key, to_recovery_key
 from wakeful.app.building import build
 from wakeful.app.files import restore_device_key, rotate_device_key
@@ -32,8 +32,8 @@ async def harness(tmp_path, swept_postgres_url):
 
 @pytest.fixture
 async def there(harness, tmp_path):
-    """A node with a data directory and a device key of its own."""
-    node = harness.another_node(data_dir=tmp_path / "there", config_dir=tmp_path / "other-config")
+    """A node with a data directory of its own."""
+    node = harness.another_node(data_dir=tmp_path / "there")
     async with node.opened():
         yield node
 
@@ -43,9 +43,10 @@ async def make_table(node, agent):
 
 
 async def agent_of(node, harness, **changes):
-    """Add an agent and bind it to a node's data directory."""
+    """Add an agent and bind it to a node's data directory, as an earlier version did with its first file."""
     agent = await harness.add_agent(toolsets=("database",), **changes)
-    await make_table(node, agent)
+    directory = node.services.directories.id
+    await node.store.write(lambda tx: tx.directories.bind(agent.id, directory))
     return agent
 
 
@@ -67,47 +68,12 @@ async def test_a_second_node_makes_no_second_database(harness, there, tmp_path):
         there.services.data.files.state(agent),
         there.services.data.files.rotate_key(By(agent=agent)),
         there.services.data.files.erase(agent),
-        there.services.directories.bind(agent.id),
+        there.services.data.files.bring_files(agent.id),
+        there.services.data.files.save_files(agent.id),
     ):
         with pytest.raises(MemoryElsewhere, match="here"):
             await ask
     assert list((tmp_path / "there" / "agents").iterdir()) == []
-    assert (await harness.node.services.data.run(By(agent=agent), "schema"))["tables"]
-
-
-async def test_of_two_nodes_that_make_the_first_file_at_once_one_wins(harness, there, tmp_path):
-    agents = [await harness.add_agent(toolsets=("database",)) for _ in range(10)]
-    made = await asyncio.gather(
-        *[make_table(node, agent) for agent in agents for node in (harness.node, there)], return_exceptions=True
-    )
-    refused = [error for error in made if isinstance(error, BaseException)]
-    assert len(refused) == len(agents)
-    assert all(isinstance(error, MemoryElsewhere) for error in refused), refused
-    assert len(list(tmp_path.glob("*/agents/*/db.sqlite"))) == len(agents)
-
-
-async def test_a_look_at_an_agent_without_files_binds_nobody(harness, there):
-    agent = await harness.add_agent(toolsets=("database",))
-    assert await harness.node.services.data.files.state(agent) == "none"
-    assert (await harness.node.services.data.run(By(agent=agent), "schema"))["tables"] == []
-    await make_table(there, agent)
-
-
-async def test_a_node_on_the_same_directory_shares_the_memory(harness):
-    agent = await agent_of(harness.node, harness)
-    async with harness.another_node().opened() as _:
-        pass
-    second = harness.another_node()
-    async with second.opened():
-        assert (await second.services.data.run(By(agent=agent), "schema"))["tables"]
-
-
-async def test_the_database_of_an_agent_deleted_elsewhere_is_erased_where_it_is(harness, there, tmp_path):
-    agent = await agent_of(harness.node, harness)
-    await there.agents.delete(agent.id, harness.user.id)
-    assert list(tmp_path.glob("here/agents/*/db.key"))
-    await harness.node.engine.upkeep.tidy()
-    assert not list(tmp_path.glob("here/agents/*/db.*"))
 
 
 # ── Claiming ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -142,26 +108,6 @@ async def test_a_node_on_the_same_directory_takes_over(harness, there):
     async with second.opened():
         await turn(second)
     assert [run.status for run in await harness.runs_of(wake)] == ["success"]
-
-
-async def test_a_run_whose_agent_was_bound_elsewhere_meanwhile_goes_on_there(harness, there):
-    agent = await harness.add_agent(toolsets=("database",))
-    wake = await harness.book(agent=agent, at=harness.clock.now() + MINUTE)
-
-    async def touch(run):
-        if len(harness.executor.ran) == 1:  # on this node; now the other one makes the first file
-            await make_table(there, agent)
-            await make_table(harness.node, agent)
-
-    harness.executor.by_wake[wake.id] = doing(touch)
-    harness.clock.advance(MINUTE)
-    await turn(harness.node)
-    await turn(harness.node)
-    [run] = await harness.runs_of(wake)
-    assert (run.status, run.attempt) == ("queued", 0)
-    await turn(there)
-    [run] = await harness.runs_of(wake)
-    assert (run.status, run.attempt, len(harness.executor.ran)) == ("success", 1, 2)
 
 
 async def test_a_session_is_not_handed_over_in_mid_run_to_an_agent_whose_memory_is_elsewhere(harness, there):
@@ -334,7 +280,7 @@ async def test_two_nodes_that_start_at_once_have_one_id(tmp_path, swept_postgres
             return node.services.directories.id
 
     assert len(set(await asyncio.gather(*map(enter, nodes)))) == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["agents", "config", "directory.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["agents", "caches", "config", "directory.json"]
 
 
 async def test_an_id_that_cannot_be_read_is_named(backend_settings):
@@ -355,8 +301,8 @@ async def start(settings):
 
 @pytest.fixture
 async def settings(harness):
-    """The settings of a node that has a database in its directory."""
-    await agent_of(harness.node, harness)
+    """The settings of a node that has a database."""
+    await make_table(harness.node, await harness.add_agent(toolsets=("database",)))
     return harness.node.settings
 
 
@@ -364,7 +310,7 @@ async def test_a_node_with_another_device_key_does_not_start_on_the_same_directo
     other = settings.model_copy(update={"config_dir": tmp_path / "other-config"})
     with pytest.raises(Unavailable, match=r"device key.*wakeful key restore"):
         await start(other)
-    restore_device_key(other, to_recovery_key(load_device_key(settings.config_dir)))
+    await asyncio.to_thread(restore_device_key, other, to_recovery_key(load_device_key(settings.config_dir)))
     await start(other)
     assert load_device_key(other.config_dir).hex() not in (settings.data_dir / "directory.json").read_text()
 
@@ -407,8 +353,8 @@ async def test_a_lost_key_can_be_given_up_and_put_back(settings, tmp_path):
     with pytest.raises(Unavailable, match="wakeful key restore"):
         await start(settings)
     with pytest.raises(Conflict, match="opens none"):
-        restore_device_key(lost, to_recovery_key(bytes(32)))
-    restore_device_key(lost, right)
+        await asyncio.to_thread(restore_device_key, lost, to_recovery_key(bytes(32)))
+    await asyncio.to_thread(restore_device_key, lost, right)
     await start(lost)
     await start(settings)
 

@@ -15,7 +15,7 @@ def files(harness):
 
 @pytest.fixture
 def folder(harness):
-    place = harness.settings["data_dir"] / "agents" / harness.agent.id
+    place = harness.node.services.workspace_of(harness.agent.id).parent
     (place / "workspace").mkdir(parents=True)
     (place / "skills").mkdir()
     return place

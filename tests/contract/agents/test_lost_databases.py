@@ -37,6 +37,10 @@ async def by(harness, data):
     return by
 
 
+# On a shared store the files are caches, whose damage is in tests/contract/homes.
+pytestmark = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)
+
+
 def folder_of(harness, by):
     return harness.node.settings.data_dir / "agents" / by.agent.id
 

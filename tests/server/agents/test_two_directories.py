@@ -1,13 +1,11 @@
-"""Two servers on one PostgreSQL with separate disks, through REST and sockets."""
+"""Two servers on one PostgreSQL with separate disks share agents' databases and files, through REST and sockets."""
 
 from contextlib import asynccontextmanager
 
 import pytest
 
-from live_server import eventually, provided, running_server
+from live_server import provided, running_server
 from openai_server import call, calls, say
-
-LEASE = 2
 
 
 @pytest.fixture
@@ -18,15 +16,14 @@ async def provider():
 
 @pytest.fixture
 def node(tmp_path, swept_postgres_url, provider):
-    """Start a server with a data directory of its own."""
+    """Start a server with a data directory of its own, and the device key that all share."""
 
     @asynccontextmanager
     async def start(name):
         settings = {
             "data_dir": tmp_path / name,
-            "config_dir": tmp_path / f"{name}-config",
+            "config_dir": tmp_path / "config",
             "database_url": swept_postgres_url,
-            "lease_seconds": LEASE,
         }
         async with running_server(settings, provider) as server:
             yield server
@@ -34,91 +31,47 @@ def node(tmp_path, swept_postgres_url, provider):
     return start
 
 
-async def refused(server, method, path, **more):
-    answer = await server.rest.request(method, path, **more)
-    assert answer.is_error, answer.text
-    error = answer.json()["error"]
-    return answer.status_code, error["code"], error["message"]
-
-
-async def upload(server, session):
-    return await server.call("POST", f"/sessions/{session}/uploads", files=[("files", ("plan.txt", b"plan"))])
-
-
-async def first_agent(server):
-    return (await server.call("GET", "/agents"))["agents"][0]["id"]
-
-
-def files_of(tmp_path, name):
-    agents = tmp_path / name / "agents"
-    return sorted(path.name for path in agents.rglob("*") if path.is_file()) if agents.exists() else []
-
-
-async def test_an_agents_files_and_database_are_made_in_one_directory(node, provider, tmp_path):
+async def test_an_agents_files_and_database_are_used_from_any_node(node, provider):
     async with node("one") as one, node("two") as two:
-        session, agent = await one.session(), await first_agent(one)
-        await upload(one, session)
-        provider.then(calls(*call("write_file", '{"path": "notes.txt", "content": "x"}')), say("Done."))
-        async with two.watch(session) as client:  # asked there, and done where the files are
-            frames = await client.ask("Write a note.")
-        assert frames[-1]["type"] == "stream_end"
-        assert files_of(tmp_path, "one") == ["notes.txt", "plan.txt"]
-        for method, path, body in (
-            ("GET", f"/agents/{agent}/db", {}),
-            ("POST", f"/agents/{agent}/db/import", {"json": {"table": "t", "text": "a\n1\n"}}),
-            ("POST", f"/sessions/{session}/uploads", {"files": [("files", ("b.txt", b"b"))]}),
-        ):
-            status, code, message = await refused(two, method, path, **body)
-            assert (status, code) == (503, "memory_elsewhere"), path
-            assert str(tmp_path / "one") in message
-            assert "running node has it" in message
-        assert files_of(tmp_path, "two") == []
-        await one.call("POST", f"/agents/{agent}/db/import", json={"table": "t", "text": "a\n1\n"})
-
-
-async def test_what_waits_for_a_directory_is_told_at_every_door_and_goes_on_when_it_is_back(node, provider, tmp_path):
-    async with node("two") as two:
-        async with node("one") as one:
-            session, agent = await one.session(), await first_agent(one)
-            await upload(one, session)
-        status, code, message = await refused(two, "POST", f"/sessions/{session}/messages", json={"content": "Hi"})
-        assert (status, code) == (503, "memory_elsewhere")
-        assert "Start the node with that data directory" in message
+        session, agent = await one.session(), (await one.call("GET", "/agents"))["agents"][0]["id"]
+        database = f"/agents/{agent}/db"
+        sent = [("files", ("plan.txt", b"the plan"))]
+        [kept] = (await one.call("POST", f"/sessions/{session}/uploads", files=sent))["files"]
+        provider.then(
+            calls(*call("read_file", f'{{"path": "{kept["path"]}"}}')),
+            calls(*call("write_file", '{"path": "notes.txt", "content": "noted"}')),
+            say("Done."),
+        )
         async with two.watch(session) as client:
-            await client.say("Hi")
-            assert (await client.expect("error"))["code"] == "memory_elsewhere"
-        wake = await two.book(session)
+            frames = await client.ask("Read it, and write a note.")
+        assert frames[-1]["type"] == "stream_end"
+        results = [frame["result"] for frame in frames if frame["type"] == "tool_call"]
+        assert "the plan" in results[0]
+        provider.then(calls(*call("read_file", '{"path": "notes.txt"}')), say("Done."))
+        async with one.watch(session) as client:
+            frames = await client.ask("Read the note.")
+        assert any("noted" in frame["result"] for frame in frames if frame["type"] == "tool_call")
 
-        async def notices():
-            return (await two.call("GET", "/notifications"))["notifications"]
-
-        [notice] = await eventually(notices)
-        assert (notice["code"], notice["agent_id"]) == ("memory_elsewhere", agent)
-        chain = (await two.call("GET", f"/wakes/{wake.id}/why"))["decisions"]
-        assert "memory_elsewhere" in [each["code"] for each in chain]
-        [run] = await two.runs_of(session)
-        assert (run["status"], run["reason"]) == ("queued", "memory_elsewhere")
-        ready = await two.rest.get("/readyz")
-        assert (ready.status_code, ready.json()["ok"]) == (200, True)
-        assert [(each["reason"], each["agents"]) for each in ready.json()["held"]] == [("memory_elsewhere", 1)]
-
-        provider.then(say("Here I am."))
-        async with node("one"):
-
-            async def is_done():
-                return (await two.run(run["id"]))["status"] == "success"
-
-            await eventually(is_done)
-        assert len(await notices()) == 1
+        async with two.watch_events() as events:
+            await one.call("POST", f"{database}/import", json={"table": "t", "text": "a\n1\n"})
+            while (update := await events.next())["type"] != "db_update":
+                pass
+            assert (update["agent_id"], update["table"]) == (agent, "t")
+            assert update["last_change"] > 0
+        await two.call("POST", f"{database}/tables/t/rows", json={"rows": [{"a": "2"}]})
+        asked = {"sql": "SELECT a FROM t ORDER BY a"}
+        assert [row[0] for row in (await one.call("POST", f"{database}/query", json=asked))["rows"]] == [1, 2]
 
 
-async def test_an_agent_without_files_is_served_by_any_node(node, provider):
+async def test_what_a_node_wrote_is_there_when_it_is_gone(node, provider):
     async with node("two") as two:
         async with node("one") as one:
-            session = await one.session()
-            provider.then(say("One."))
-            async with one.watch(session) as client:
-                assert (await client.ask("Hi"))[-1]["type"] == "stream_end"
+            session, agent = await one.session(), (await one.call("GET", "/agents"))["agents"][0]["id"]
+            await one.call("POST", f"/agents/{agent}/db/import", json={"table": "t", "text": "a\n1\n"})
+            await one.call("PUT", f"/agents/{agent}/instructions/AGENTS.md", json={"text": "Be kind."})
+        found = await two.call("GET", f"/agents/{agent}/db/tables/t/rows")
+        assert found["total"] == 1
         provider.then(say("Two."))
         async with two.watch(session) as client:
             assert (await client.ask("Hi"))[-1]["type"] == "stream_end"
+        assert "Be kind." in str(provider.requests[-1])

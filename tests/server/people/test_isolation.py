@@ -657,7 +657,7 @@ async def test_through_no_route_is_anything_of_another_seen_or_touched(house, wh
 @asynccontextmanager
 async def second_node(stored, tmp_path):
     """Start another node on the same PostgreSQL, with a data directory of its own, and return its address."""
-    folders = {"data_dir": tmp_path / "second", "config_dir": tmp_path / "second-config"}
+    folders = {"data_dir": tmp_path / "second"}
     node = build(Settings.model_validate(stored | folders | {"token": SecretStr(TOKEN)}))
     async with node.running():
         await welcome(node)
@@ -682,7 +682,8 @@ async def test_through_a_second_node_is_nothing_of_another_seen_or_touched(house
                 assert house.ada.mark not in answer.text
                 nowhere = await send(client, route, dict.fromkeys(names, str(uuid.uuid4())))
                 assert same_kind(nowhere) == same_kind(answer), route
-        assert [path for path in (tmp_path / "second" / "agents").rglob("*") if path.is_file()] == []
+        copies = (tmp_path / "second" / "caches").glob(f"*/{house.ada.ids['agent_id']}/**/*")
+        assert [path for path in copies if path.is_file()] == []
     assert await house.rows_of(house.ada) == rows
     assert await house.files() == files
 

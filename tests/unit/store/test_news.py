@@ -33,6 +33,8 @@ QUIET = {
     "kept for the host itself": {
         "AgentRows.forget_changelog_head", "AgentRows.save_changelog_head", "DirectoryRows.bind",
         "DirectoryRows.delete_dead_nodes", "DirectoryRows.delete_node", "DirectoryRows.save", "DirectoryRows.see_node",
+        "DirectoryRows.unbind", "HomeRows.delete_orphaned_uploads", "HomeRows.delete_uploads", "HomeRows.free",
+        "HomeRows.save_device", "HomeRows.take",
         "InstructionFileRows.accept", "InstructionFileRows.mark_compared", "Notices.settle", "Notices.take",
         "Presence.end", "Presence.end_all_of_nodes", "Presence.forget", "Presence.save", "RunRows.forget_stop_wish",
         "RunRows.free_stop_wishes", "RunRows.note_calls", "SearchRows.add_earlier", "UnconfinedMcpServers.add",
@@ -41,6 +43,9 @@ QUIET = {
     "saved beside a change of its wake, run or session, which is announced": {
         "Notices.record", "Notices.resolve", "RunRows.fold", "SearchRows.add_message", "SearchRows.add_titles",
         "SearchRows.replace_title", "SessionRows.add_image", "SessionRows.add_upload", "UsageRows.save",
+    },
+    "a part of a change of a home, which is announced": {
+        "HomeRows.add_contents", "HomeRows.add_pages", "HomeRows.cut_pages", "HomeRows.save", "HomeRows.save_files",
     },
     "no client shows whether another has read a notice": {"Notices.mark_read"},
     "clears away what is old": {"RunRows.roll_up_skipped", "SessionRows.delete_old_events"},
@@ -54,7 +59,8 @@ def row_classes() -> list[type]:
 
 
 def is_writing(query: str) -> bool:
-    return any(IS_WRITING.search(each[query].sql) for each in (queries.for_sqlite(), queries.for_postgres()))
+    found = [each[query].sql for each in (queries.for_sqlite(), queries.for_postgres()) if query in each]
+    return any(IS_WRITING.search(sql) for sql in found)
 
 
 class Method:
@@ -70,7 +76,7 @@ class Method:
 
     def _look_at(self, function: object) -> None:
         for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))):
-            if isinstance(node, ast.Constant) and node.value in queries.for_sqlite() and is_writing(node.value):
+            if isinstance(node, ast.Constant) and node.value in queries.for_postgres() and is_writing(node.value):
                 self.writes.add(node.value)
             elif isinstance(node, ast.Attribute):
                 self.leaves_news |= node.attr == "news"
@@ -105,7 +111,7 @@ def test_every_query_that_writes_belongs_to_a_method_that_was_looked_at():
     elsewhere = {
         "renew_leases",  # of the heartbeat
     }
-    assert {name for name in queries.for_sqlite() if is_writing(name)} - seen <= elsewhere
+    assert {name for name in queries.for_postgres() if is_writing(name)} - seen <= elsewhere
 
 
 # ── The texts of NOTIFY ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -122,6 +128,8 @@ PIECES = st.one_of(
     ),
     st.builds(news.RunChanged, IDS, st.sampled_from(["queued", "running"]), st.sampled_from([None, "no_slot"])),
     st.builds(news.SessionChanged, IDS),
+    st.builds(news.HomeChanged, IDS, IDS, st.sampled_from([None, "tasks"]), st.sampled_from([None, 7]), IDS),
+    st.builds(news.HomeErased, IDS),
     st.builds(news.SessionGone, IDS, IDS),
     st.builds(news.AgentChanged, IDS, IDS),
     st.builds(news.NoticeAdded, IDS),

@@ -6,10 +6,15 @@ from wakeful.store import queries
 
 
 def test_both_databases_know_the_same_queries():
-    assert queries.for_sqlite().keys() == queries.for_postgres().keys()
+    assert queries.for_sqlite().keys() <= queries.for_postgres().keys()
+    # On one node agents' files are not in the store.
+    assert all("home" in name for name in queries.for_postgres().keys() - queries.for_sqlite().keys())
 
 
-@pytest.mark.parametrize("name", [name for name, each in queries.for_postgres().items() if "json_pop" in each.sql])
+@pytest.mark.parametrize(
+    "name",
+    [name for name, each in queries.for_postgres().items() if "json_pop" in each.sql and name in queries.for_sqlite()],
+)
 def test_a_row_has_one_order_for_both_databases(name):
     assert queries.for_sqlite()[name].names == queries.for_postgres()[name].names
 

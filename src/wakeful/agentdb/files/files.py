@@ -59,7 +59,7 @@ _SWITCHES = {
 }
 
 
-def connect(path: str, key: bytes, *, may_make: bool = False) -> Raw:
+def connect(path: str, key: bytes, *, may_make: bool = False, is_cache: bool = False) -> Raw:
     """Open a file with its key. Raises NotADBError if they do not fit; then nothing was changed."""
     if path != EMPTY:
         _refuse_cut(Path(path))
@@ -72,7 +72,11 @@ def connect(path: str, key: bytes, *, may_make: bool = False) -> Raw:
             change_key(Path(path), None, key)
         connection = apsw.Connection(path, flags=flags | (apsw.SQLITE_OPEN_CREATE if may_make else 0))
         try:
+            if is_cache:
+                _leave_journal(connection)
             _unlock(connection, key)
+            if is_cache:
+                connection.pragma("synchronous", "OFF")  # after a crash it is brought again
         except BaseException:
             connection.close()
             raise
@@ -174,6 +178,12 @@ def _unlock(connection: Raw, key: bytes) -> None:
     connection.pragma("synchronous", "FULL")
     connection.pragma("cache_size", -CACHE_KIB)
     connection.pragma("journal_size_limit", 16 * 1024 * 1024)
+
+
+def _leave_journal(connection: Raw) -> None:
+    """Keep SQLite from emptying the journal of a cache: the pages in it may not be saved elsewhere yet."""
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    connection.wal_autocheckpoint(0)
 
 
 def _set_key(connection: Raw, key: bytes | None) -> None:

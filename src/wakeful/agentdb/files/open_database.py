@@ -33,14 +33,16 @@ class Request:
     actor: str = "system"
     run_id: str | None = None
     door: Door = "tool"
+    is_cache: bool = False  # the file is a copy of what PostgreSQL has
     args: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 class OpenDatabase:
     """One database in a worker; its connections are opened when they are first needed."""
 
-    def __init__(self, path: str, key: bytes) -> None:
+    def __init__(self, path: str, key: bytes, *, is_cache: bool = False) -> None:
         self.path = Path(path)
+        self.is_cache = is_cache
         self.is_new = path == EMPTY  # there is no file, so an empty database in memory is read
         self.key = key
         self.who = Who(at="", actor="system")  # of the current request, as is the quota
@@ -87,7 +89,7 @@ class OpenDatabase:
 
     def empty_journal(self) -> None:
         """Move the journal into the file; if another process is in the way, leave it for later."""
-        if self._writer is None:
+        if self._writer is None or self.is_cache:  # the server says when that of a cache may be emptied
             return
         raw = self._writer.raw
         raw.set_busy_timeout(0)
@@ -119,7 +121,8 @@ class OpenDatabase:
             # Readable by its owner alone; SQLite gives its journal and shared memory the same mode.
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600))
         try:
-            connection = GuardedConnection(EMPTY if self.is_new else str(self.path), self.key, may_make=may_make)
+            path = EMPTY if self.is_new else str(self.path)
+            connection = GuardedConnection(path, self.key, may_make=may_make, is_cache=self.is_cache)
         except (apsw.NotADBError, apsw.CorruptError) as error:
             raise Refusal("unreadable", "The database cannot be read with its key.") from error
         if not self.is_new:

@@ -124,7 +124,7 @@ class Reclaim:
         # At most one copy an hour is made, so none is spent on a few rows that would free next to nothing.
         if freed >= need or sum(each.size for each in left) < self._quota // self.MIN_SHARE:
             return
-        self._writer.raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        self._writer.connection.empty_journal()
         with self._writing():
             if self._take_snapshot():
                 self._purge(_oldest(self._writer, self._who.at, need - freed))

@@ -30,10 +30,10 @@ def upgrade(db: OpenDatabase) -> dict[str, Any]:
     if not renamed:
         return {"renamed": {}, "views": [], "snapshot": None}
     # A new connection, because SQLite reports the columns of a view only when it prepares it first.
-    with closing(GuardedConnection(str(db.path), db.key)) as connection:
+    with closing(GuardedConnection(str(db.path), db.key, is_cache=db.is_cache)) as connection:
         used_by = _views_that_read(Reader(connection), renamed)
     writer = db.writer
-    writer.raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    writer.connection.empty_journal()
     with _schema_writable(writer.raw), writer.writing(db.who, db.quota + _SPARE, reserve=0):
         if _new_names(writer.connection) != renamed:  # another worker was first
             return {"renamed": {}, "views": [], "snapshot": None}

@@ -44,6 +44,7 @@ def reaches(db: OpenDatabase, known: Head) -> dict[str, Any]:
     number, digest = known
     with db.reader.looking() as connection:
         log = Changelog(connection.raw)
-        last = log.last()[0]
+        last, head = log.last()
         at = connection.raw.execute("SELECT at FROM _changelog WHERE id = ?", (last,)).get
-        return {"reaches": last > number or log.has(number, bytes.fromhex(digest)), "last": last, "at": at}
+        has = log.has(number, bytes.fromhex(digest))
+        return {"reaches": last > number or has, "has": has, "last": last, "hash": head.hex(), "at": at}

@@ -7,7 +7,7 @@ import errno
 import fcntl
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +47,16 @@ def fits(agents: Path, device_key: bytes) -> bool:
     return not has_keys
 
 
+def unwraps_any(known: Iterable[tuple[str, str]], device_key: bytes) -> bool:
+    """Return whether a device key unwraps one of these key files, given as agents and texts."""
+    vault = Vault(Path, lambda: device_key)
+    for agent_id, text in known:
+        with suppress(DatabaseLocked):
+            vault.parse(agent_id, text.encode)
+            return True
+    return False
+
+
 def with_journal(agents: Path) -> list[str]:
     """Return the agents below a folder whose database has a journal that is not empty."""
     found: list[str] = []
@@ -63,7 +73,7 @@ class Vault:
     """Creates, wraps and unwraps the keys of agents' files."""
 
     def __init__(self, folder_of: Callable[[str], Path], device_key: Callable[[], bytes]) -> None:
-        self._folder_of = folder_of
+        self.folder_of = folder_of
         self._device_key = device_key
         self._places: dict[str, tuple[str, str]] = {}  # paths of a database and its key, needed at each request
         # Unwrapped keys, with time and inode of their files, which change with the key.
@@ -84,11 +94,11 @@ class Vault:
         return files.is_cut(Path(self._place(agent_id)[0]))
 
     def has_folder(self, agent_id: str) -> bool:
-        return self._folder_of(agent_id).is_dir()
+        return self.folder_of(agent_id).is_dir()
 
     def has_anything(self, agent_id: str) -> bool:
         """Return whether there is a database, or what an interrupted erase has left of one."""
-        folder = self._folder_of(agent_id)
+        folder = self.folder_of(agent_id)
         return any(folder.glob(f"{DATABASE_FILE}*")) or (folder / KEY_FILE).exists()
 
     def open(self, agent_id: str) -> AgentKeys:
@@ -109,13 +119,17 @@ class Vault:
     def _place(self, agent_id: str) -> tuple[str, str]:
         place = self._places.get(agent_id)
         if place is None:
-            folder = self._folder_of(agent_id)
+            folder = self.folder_of(agent_id)
             place = self._places[agent_id] = (str(folder / DATABASE_FILE), str(folder / KEY_FILE))
         return place
 
     def _open(self, agent_id: str, path: Path) -> AgentKeys:
+        return self.parse(agent_id, path.read_bytes)
+
+    def parse(self, agent_id: str, read: Callable[[], bytes]) -> AgentKeys:
+        """Return the keys in the content of a key file. Raises DatabaseLocked if they cannot be unwrapped."""
         try:
-            stored = orjson.loads(path.read_bytes())
+            stored = orjson.loads(read())
             wrapped = {name: bytes.fromhex(stored[name]) for name in ("key", "previous") if stored.get(name)}
         except FileNotFoundError:
             raise _locked(agent_id, f"its key file {KEY_FILE!r} is missing") from None
@@ -130,7 +144,7 @@ class Vault:
 
     def make(self, agent_id: str) -> AgentKeys:
         """Create a key for a new file, unless a failed attempt has left one."""
-        if (self._folder_of(agent_id) / KEY_FILE).exists():
+        if (self.folder_of(agent_id) / KEY_FILE).exists():
             return self.open(agent_id)
         keys = AgentKeys(current=secrets.token_bytes(32))
         self.save(agent_id, keys)
@@ -138,22 +152,42 @@ class Vault:
 
     def save(self, agent_id: str, keys: AgentKeys) -> None:
         """Write the keys of a file to disk, before anything is encrypted with them."""
-        folder = self._folder_of(agent_id)
+        folder = self.folder_of(agent_id)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._save(folder / KEY_FILE, agent_id, keys)
 
     def _save(self, path: Path, agent_id: str, keys: AgentKeys) -> None:
+        _replace(path, self._format(agent_id, keys))
+
+    def _format(self, agent_id: str, keys: AgentKeys) -> bytes:
         stored = {"version": 1, "key": self._wrap(agent_id, keys.current)}
         if keys.previous is not None:
             stored["previous"] = self._wrap(agent_id, keys.previous)
-        _replace(path, orjson.dumps(stored) + b"\n")
+        return orjson.dumps(stored) + b"\n"
+
+    def open_at(self, agent_id: str, path: Path) -> AgentKeys:
+        """Return the keys in another key file of an agent."""
+        return self._open(agent_id, path)
+
+    def read_file(self, agent_id: str) -> str | None:
+        """Return the text of the key file, in which the keys are wrapped; None: there is none."""
+        try:
+            return Path(self._place(agent_id)[1]).read_text(encoding="ascii")
+        except FileNotFoundError:
+            return None
+
+    def write_file(self, agent_id: str, text: str) -> None:
+        """Write a key file that another node has made."""
+        folder = self.folder_of(agent_id)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _replace(folder / KEY_FILE, text.encode("ascii"))
 
     def lock(self, agent_id: str) -> int | None:
         """Lock an agent's folder against other processes; None if one has it. Closing the descriptor unlocks it.
 
         Held while a key is changed, and while checking that a file opens with its key.
         """
-        handle = os.open(self._folder_of(agent_id), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        handle = os.open(self.folder_of(agent_id), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -170,8 +204,8 @@ class Vault:
 
         Keys that have it already stay as they are. False: neither device key unwraps one of them.
         """
-        before = Vault(self._folder_of, lambda: old_device_key)
-        folder = self._folder_of(agent_id)
+        before = Vault(self.folder_of, lambda: old_device_key)
+        folder = self.folder_of(agent_id)
         fits = True
         for path in (folder / KEY_FILE, *sorted(folder.glob(f"quarantine/*/{KEY_FILE}"))):
             if not path.exists():
@@ -185,9 +219,17 @@ class Vault:
                     fits = False
         return fits
 
+    def rewrap_text(self, agent_id: str, text: str, old_device_key: bytes) -> str | None:
+        """Do the same with the text of a key file; None: it has the new device key. Raises DatabaseLocked."""
+        with suppress(DatabaseLocked):
+            self.parse(agent_id, text.encode)
+            return None
+        before = Vault(self.folder_of, lambda: old_device_key)
+        return self._format(agent_id, before.parse(agent_id, text.encode)).decode()
+
     def erase(self, agent_id: str) -> None:
         """Overwrite and delete an agent's key, so that no copy of the database can be read, then delete the files."""
-        folder = self._folder_of(agent_id)
+        folder = self.folder_of(agent_id)
         key = folder / KEY_FILE
         self._known.pop(agent_id, None)
         if key.exists():
@@ -203,7 +245,7 @@ class Vault:
 
     def set_aside(self, agent_id: str, at: str) -> Path | None:
         """Move an unreadable file and its journal into quarantine, with a copy of its key; None: there is nothing."""
-        folder = self._folder_of(agent_id)
+        folder = self.folder_of(agent_id)
         if not self.has_anything(agent_id):
             return None
         quarantine = folder / "quarantine" / at.replace(":", "").replace("+0000", "Z")

@@ -155,7 +155,7 @@ class Worker:
         opened = self.databases.get(path)
         if opened is None or opened.key != key or not opened.is_same_file():
             self._close(path)
-            opened = self.databases[path] = OpenDatabase(path, key)
+            opened = self.databases[path] = OpenDatabase(path, key, is_cache=request.is_cache)
         self.databases.move_to_end(path)
         while len(self.databases) > MAX_OPEN:
             self._close(next(iter(self.databases)))

@@ -39,6 +39,18 @@ class MemoryElsewhere(Unavailable):
         self.directory = directory
 
 
+class NotMoved(Unavailable):
+    """An agent's database and files could not be moved from the data directory of this node into PostgreSQL."""
+
+    code = "files_not_moved"
+
+    def __init__(self, agent_id: str, problem: str) -> None:
+        super().__init__(
+            f"The database and files of agent {agent_id!r} could not be moved from this node's data directory into "
+            f"PostgreSQL: {problem} Nothing is lost. Correct the cause, then restart this node."
+        )
+
+
 def words(agent_id: str, directory: Directory, since: str | None = None) -> str:
     """Return a text that says where an agent's database and files are, and what to do; `since` may replace the time."""
     where = (

@@ -240,18 +240,22 @@ def memory_elsewhere(run: Run, directory: Directory, now: datetime) -> Notice:
     )
 
 
-def memory_forked(agent: Agent, directory: Directory, other_id: str, unused: str, now: datetime) -> Notice:
-    """An agent has files in two data directories, created before 0.2 by nodes with separate disks."""
+def memory_forked(
+    agent: Agent, is_replaced: bool, changes: int, kept: str, exported: str | None, now: datetime
+) -> Notice:
+    """Two nodes had different databases for one agent, created by a version before homes."""
+    other = "the one that was in PostgreSQL" if is_replaced else "the one that was on the disk of the node just started"
+    where = f" Its tables are in {exported!r} in the workspace." if exported else ""
     return _about(
         agent,
         now,
         code="memory_forked",
-        title=f"{agent.name} has files in two data directories",
+        title=f"{agent.name} had two different databases",
         body=(
-            f"It uses those in {directory.place!r} (id {directory.id}). Those in {unused!r} are not used, and none of "
-            "them was deleted. Copy what you need by hand, then move that folder away."
+            f"The longer one is used. The other, {other}, has {changes} changes; it is kept in {kept!r}, with its key."
+            f"{where}"
         ),
-        once_key=f"memory_forked:{agent.id}:{other_id}",
+        once_key=f"memory_forked:{agent.id}:{kept}",
     )
 
 

@@ -29,7 +29,7 @@ from wakeful.runtime.loop.tool_calls import call_all
 from wakeful.runtime.loop.transcript import final_answer, open_calls, to_model
 from wakeful.runtime.models.providers import Models
 from wakeful.runtime.waiting import Followed
-from wakeful.service.agents.directories import Directories
+from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.agents.instruction_files import InstructionFiles
 from wakeful.service.inbox.notices import NoticeService
 from wakeful.service.retrying import insist
@@ -50,7 +50,7 @@ class AgentLoop:
     workspace_of: Callable[[str], Path]
     approvals: Approvals
     instructions: InstructionFiles
-    directories: Directories
+    agent_files: AgentFiles
     notices: NoticeService
     patience: RetryLimits = field(default_factory=RetryLimits)
     subagents: SubagentLimits = field(default_factory=SubagentLimits)
@@ -98,9 +98,7 @@ class AgentLoop:
         return Followed(self.clock, lambda looking: insist(lambda: self._brief(run, stop, looking)))
 
     async def _brief(self, run: ClaimedRun, stop: Stop, looking: "Followed[Briefing]") -> Briefing:
-        await self.directories.check(run.agent_id)
         briefing = await self.briefings.read(run)
-        await self.directories.check(briefing.agent.id)
         await self.models.prepare(briefing.agent.model)
         return await self._add_context(briefing, stop, looking)
 
@@ -112,6 +110,7 @@ class AgentLoop:
             notes = await catalog.prepare(agent)
         for frame in catalog.failed_starts(agent):
             await looking.say(frame)
+        await self.agent_files.bring_files(agent.id)
         files = await self.instructions.for_prompt(agent)
         missing = skills.missing(files.skills, config.get("skills"))
         if missing:

@@ -13,7 +13,7 @@ from wakeful.runtime.executor import BeforeCall, Stop
 from wakeful.runtime.loop.budget import Budget, Mishaps
 from wakeful.runtime.models.providers import Models
 from wakeful.runtime.waiting import Followed
-from wakeful.service.agents.directories import Directories
+from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.inbox.notices import NoticeService
 from wakeful.service.runs.approvals import Approvals
 from wakeful.service.sessions.briefing import Briefing, Spent
@@ -51,7 +51,7 @@ class RunDeps(Protocol):
     tools: Tools
     clock: Clock
     workspace_of: Callable[[str], Path]
-    directories: Directories
+    agent_files: AgentFiles
     patience: RetryLimits
     subagents: SubagentLimits
     small_window: int

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic_ai.messages import ToolCallPart
 
 from wakeful.domain.agents.agents import asks_before
+from wakeful.domain.agents.homes import HomeTaken
 from wakeful.domain.agents.profiles import SWITCH_PROFILE
 from wakeful.domain.events import RunEvent, ToolCall, ToolStarted
 from wakeful.runtime.loop.approval import ApprovalVerdict, ask_person
@@ -126,9 +127,9 @@ async def _perform(
         text = f"{call.tool_name} was not called: {_CUT}" if state.is_reply_cut else error.message
         return ToolResult(text=text, success=False, metadata={"code": error.code})
     agent = state.briefing.agent
-    directories = state.deps.directories
-    look = directories.bind if tool is not None and tool.makes_files else directories.check
-    await insist(lambda: look(agent.id))
+    files = state.deps.agent_files
+    if tool is not None and tool.uses_files:
+        await insist(lambda: files.bring_files(agent.id))
     context = ToolContext(
         # After a handover, wakes that the new agent books are its own.
         run=state.run if state.run.agent_id == agent.id else replace(state.run, agent_id=agent.id),
@@ -140,6 +141,11 @@ async def _perform(
     )
     await state.before_call()
     result = await insist(lambda: state.deps.tools.call(call.tool_name, args, context))
+    if tool is not None and tool.makes_files:
+        try:
+            await insist(lambda: files.save_files(agent.id, state.run.id))
+        except HomeTaken as error:
+            return ToolResult(text=error.message, success=False, metadata={"code": error.code})
     return replace(result, text=keepable(to_keep(result.text)))
 
 

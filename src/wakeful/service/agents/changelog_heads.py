@@ -33,6 +33,10 @@ class ChangelogHeads:
         """Return the last known entry, which a changelog must contain."""
         return self._unsaved.get(agent_id) or await self._store.read(lambda tx: tx.agents.changelog_head(agent_id))
 
+    def drop(self, agent_id: str) -> None:
+        """Do not save the last entry of a changelog that another node has deleted."""
+        self._unsaved.pop(agent_id, None)
+
     async def forget(self, agent_id: str) -> None:
         """Forget a changelog that was deleted with its database."""
         self._unsaved.pop(agent_id, None)

@@ -8,14 +8,14 @@ import contextlib
 import logging
 import os
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_bytes
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound
+from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnavailable, DatabaseUnreadable, DataNotFound
 from wakeful.agentdb.files.open_database import Request
 from wakeful.agentdb.keys.agent_keys import AgentKeys, Vault, with_journal
 from wakeful.agentdb.operation import Door
@@ -25,13 +25,15 @@ from wakeful.agentdb.process.engine import DatabaseEngine, WorkerAnswer
 from wakeful.clock import Clock
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.inbox import notices
-from wakeful.domain.news import DatabaseChanged
+from wakeful.domain.news import DatabaseChanged, HomeErased
 from wakeful.domain.types import Agent, Notice
 from wakeful.service.agents.changelog_heads import ChangelogHeads
-from wakeful.service.agents.directories import Directories
+from wakeful.service.homes.homes import Homes
 from wakeful.store.store import Store
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 SECONDS = 5.0  # for one statement
 LONG_SECONDS = 30.0  # for operations that read a whole file
@@ -65,27 +67,33 @@ class AgentFiles:
         engine: DatabaseEngine,
         vault: Vault,
         quota: int,
-        directories: Directories,
         folder: Path,
+        homes: Homes | None = None,
     ) -> None:
         self._store = store
         self.clock = clock
         self.engine = engine
         self.vault = vault
         self.default_quota = quota  # bytes; of agents without their own
-        self._directories = directories
         self._folder = folder  # contains the agents' folders
+        self._homes = homes  # None: an embedded store, whose files are not caches
+        self._at_homes: set[asyncio.Task[Any]] = set()
         self.heads = ChangelogHeads(store)
         self._locks: dict[str, asyncio.Lock] = {}
         self._in_flight: Counter[str] = Counter()
         self.upgraded: set[str] = set()  # agents whose files are checked and up to date
         self._without: set[str] = set()  # agents that never had a database
+        if homes is not None:
+            store.on(HomeErased, lambda news: self._drop_soon(homes, news.agent_id))
 
     async def state(self, agent: Agent) -> State:
         """Return whether an agent has a database, and whether it can be opened."""
-        await self._directories.check(agent.id)
+        if self._homes is not None:
+            async with self.lock(agent.id):
+                await self._homes.bring_database(agent.id)
         if not self.vault.has_database(agent.id):
-            return "open" if await self._is_lost(agent.id) else "none"  # opening a lost one raises
+            is_lost = self._homes is None and await self._is_lost(agent.id)
+            return "open" if is_lost else "none"  # opening a lost one raises
         try:
             self.vault.open(agent.id)
         except DatabaseLocked:
@@ -106,13 +114,16 @@ class AgentFiles:
         return answered.result, answered.last_change
 
     async def _perform(self, by: By, op: str, args: dict[str, Any]) -> WorkerAnswer:
+        return await self._to_the_end(self._perform_now(by, op, args))
+
+    async def _perform_now(self, by: By, op: str, args: dict[str, Any]) -> WorkerAnswer:
         if op == "verify":
             args["known"] = await self.heads.of(by.agent.id)
         if OPERATIONS[op].kind == "read":
-            return await self._ask(by, op, args)
+            return await self._read(by, op, args)
         table = OPERATIONS[op].table_in(args)
         async with self._writing(by, table):
-            answered = await self._ask(by, op, args, is_writing=True)
+            answered = await self._write(by, op, args, table)
             if answered.is_crossing:
                 await self._warn(by.agent, answered)
         if answered.last_change and answered.last_hash:
@@ -122,27 +133,45 @@ class AgentFiles:
 
     async def run_unparsed(self, by: By, op: str, /, **args: Any) -> bytes:
         """Run an operation that reads, and return its result as JSON, or the file that it wrote."""
-        return (await self._ask(by, op, args)).text
+        return (await self._to_the_end(self._read(by, op, args))).text
+
+    async def _read(self, by: By, op: str, args: Values) -> WorkerAnswer:
+        if self._homes is None:
+            return await self._ask(by, op, args)
+        return await self._read_cache(self._homes, by, op, args)
+
+    async def _write(self, by: By, op: str, args: Values, table: str | None) -> WorkerAnswer:
+        if self._homes is None:
+            return await self._ask(by, op, args, is_writing=True)
+        return await self._write_cache(self._homes, by, op, args, table)
 
     async def rotate_key(self, by: By) -> None:
         """Encrypt an agent's file, and its snapshots, with a new key."""
         agent = by.agent
-        await self._directories.check(agent.id)
-        if not self.vault.has_database(agent.id):
+        if await self.state(agent) == "none":
             return
-        async with self._writing(by, None), self._folder_locked(agent.id):
+        await self._to_the_end(self._rotate_now(by))
+        self._announce(agent, None)
+
+    async def _rotate_now(self, by: By) -> None:
+        async with self._writing(by, None):
+            if self._homes is None:
+                await self._rotate(by.agent)
+            else:
+                await self._homes.change(by.agent.id, by.run_id, lambda: self._rotate(by.agent), is_long=True)
+
+    async def _rotate(self, agent: Agent) -> None:
+        async with self._folder_locked(agent.id):
             await self._finish_rotation(agent)  # an interrupted one: its new key does not open the file yet
             old = await self._fitting_key(agent, self.vault.database_of(agent.id))
             # Both keys are kept until every file has the new one: a crash in between leaves nothing locked.
             self.vault.save(agent.id, AgentKeys(current=token_bytes(32), previous=old))
             await self._finish_rotation(agent)
-        self._announce(agent, None)
 
     async def show_key(self, by: By) -> tuple[str, bytes]:
         """Return the path and key of an agent's file, after recording that it was shown."""
         agent = by.agent
-        await self._directories.check(agent.id)
-        if not self.vault.has_database(agent.id):
+        if await self.state(agent) == "none":
             raise DataNotFound(f"Agent {agent.name!r} has no database yet. Its first table creates it, with its key.")
         await self.run(by, "note_key_shown")  # also finishes an interrupted rotation
         await self._notice(notices.database_key_shown(agent, self.clock.now()))
@@ -151,15 +180,20 @@ class AgentFiles:
 
     async def erase(self, agent: Agent) -> None:
         """Destroy an agent's database, its key first."""
-        await self._directories.check(agent.id)
-        await self.erase_deleted(agent)
+        await self._to_the_end(self._erase(agent))
 
     async def erase_deleted(self, agent: Agent) -> None:
-        """Destroy the database of a deleted agent, unless it is in another data directory, whose nodes do it."""
+        """Destroy the database of a deleted agent, and on a shared store its files."""
+        await self._to_the_end(self._erase(agent, is_deleted=True))
+
+    async def _erase(self, agent: Agent, *, is_deleted: bool = False) -> None:
         async with self.lock(agent.id):
-            had_one = self.vault.has_database(agent.id)
-            await self.engine.close_file(self.vault.database_of(agent.id))
-            self.vault.erase(agent.id)
+            if self._homes is None:
+                had_one = self.vault.has_database(agent.id)
+                await self.engine.close_file(self.vault.database_of(agent.id))
+                self.vault.erase(agent.id)
+            else:
+                had_one = await self._homes.erase(agent.id, files_too=is_deleted)
             self.upgraded.discard(agent.id)
             await self.heads.forget(agent.id)
         if had_one:
@@ -167,6 +201,8 @@ class AgentFiles:
 
     async def finish_erasing(self) -> None:
         """Erase databases of deleted agents that a crash has left."""
+        if self._homes is not None:
+            await self._homes.finish_erasing()
         for agent_id in await self._store.read(lambda tx: tx.agents.ended()):
             if self.vault.has_anything(agent_id):
                 log.info("database of a deleted agent erased", extra={"agent_id": agent_id})
@@ -177,14 +213,56 @@ class AgentFiles:
         """Return problems that affect every database."""
         return [] if self.engine.problem is None else [f"no database worker can be started: {self.engine.problem}"]
 
+    async def change_home(self, agent: Agent, act: Callable[[], Awaitable[T]]) -> T:
+        """Change the database of a home in another way than by an operation."""
+        assert self._homes is not None
+        homes = self._homes
+
+        async def change() -> T:
+            async with self.lock(agent.id):
+                return await homes.change(agent.id, None, act, is_all_or_nothing=True, is_long=True)
+
+        return await self._to_the_end(change())
+
+    async def check_adopted(self, agent: Agent) -> None:
+        """Check a database of an earlier version, and upgrade it; a damaged one is put into quarantine."""
+        self.upgraded.discard(agent.id)
+        path = self.vault.database_of(agent.id)
+        await self._finish_rotation(agent)
+        await self._upgrade(agent, path, await self._fitting_key(agent, path))
+
+    async def bring_files(self, agent_id: str) -> None:
+        """Bring an agent's workspace and skills to this node as PostgreSQL has them; nothing with an embedded store."""
+        if self._homes is not None:
+            await self._to_the_end(self._bring_files(self._homes, agent_id))
+
+    async def save_files(self, agent_id: str, run_id: str | None = None) -> None:
+        """Save what has changed in an agent's workspace and skills to PostgreSQL; nothing with an embedded store."""
+        if self._homes is not None:
+            await self._to_the_end(self._save_files(self._homes, agent_id, run_id))
+
+    async def _bring_files(self, homes: Homes, agent_id: str) -> None:
+        async with self.lock(agent_id):
+            await homes.bring_files(agent_id)
+
+    async def _save_files(self, homes: Homes, agent_id: str, run_id: str | None) -> None:
+        async with self.lock(agent_id):
+            await homes.save_files(agent_id, run_id)
+
     async def aclose(self) -> None:
+        if self._at_homes:
+            await asyncio.wait(self._at_homes, timeout=_JOURNALS_SECONDS)
         await self.heads.aclose()
+        if self._homes is None:
+            await self._empty_all_journals()
+        await self.engine.aclose()
+
+    async def _empty_all_journals(self) -> None:
         try:
             async with asyncio.timeout(_JOURNALS_SECONDS):
                 await self._empty_journals()
         except TimeoutError:
             log.warning("journals of some agents' databases not emptied in time")
-        await self.engine.aclose()
 
     async def _empty_journals(self) -> None:
         """Open the files that a crash has left with a journal; closing them moves the journal into the file."""
@@ -249,7 +327,6 @@ class AgentFiles:
         arguments.check(args)
         agent_id = by.agent.id
         path = self.vault.database_of(agent_id)
-        await self._directories.check(agent_id)
         if not self.vault.has_database(agent_id):
             if await self._is_lost(agent_id):
                 async with self._key_locked(agent_id, is_writing=is_writing):
@@ -257,8 +334,7 @@ class AgentFiles:
             if not OPERATIONS[op].creates_file:
                 # Reading creates no file: the worker reads an empty database in memory. Snapshots are separate files,
                 # and may be all that is left.
-                return await self._run(by, op, path if op == "snapshots" else "", _NO_KEY, args)
-            await self._directories.bind(agent_id)
+                return await self.ask_file(by, op, path if op == "snapshots" else "", _NO_KEY, args)
             key = self.vault.make(agent_id).current
             self.upgraded.add(agent_id)  # a new file needs no upgrade
             self._without.discard(agent_id)
@@ -273,14 +349,75 @@ class AgentFiles:
             if agent_id not in self.upgraded:
                 async with contextlib.nullcontext() if is_writing else self.lock(agent_id):
                     await self._upgrade(by.agent, path, key)
-            return await self._run(by, op, path, key, args)
+            return await self.ask_file(by, op, path, key, args)
         except DatabaseUnreadable:
             # With the lock: during a rotation the new key is saved before the file has it, which looks like damage.
             async with self._key_locked(agent_id, is_writing=is_writing):
                 await self._finish_rotation(by.agent)
-                return await self._run(by, op, path, await self._fitting_key(by.agent, path), args)
+                return await self.ask_file(by, op, path, await self._fitting_key(by.agent, path), args)
 
-    async def _run(self, by: By, op: str, path: str, key: bytes, args: Values) -> WorkerAnswer:
+    async def _to_the_end(self, act: Coroutine[Any, Any, T]) -> T:
+        """Do something that, with a cache, must not be cut off in the middle if the caller is cancelled."""
+        if self._homes is None:
+            return await act
+        task = asyncio.create_task(act)
+        self._at_homes.add(task)
+        task.add_done_callback(self._at_homes.discard)
+        return await asyncio.shield(task)
+
+    def _drop_soon(self, homes: Homes, agent_id: str) -> None:
+        """Delete the cache of a database that was erased, perhaps on another node."""
+
+        async def drop() -> None:
+            self.heads.drop(agent_id)
+            async with self.lock(agent_id):
+                await homes.bring_database(agent_id)
+                await homes.bring_files(agent_id)
+
+        task = asyncio.create_task(drop())
+        self._at_homes.add(task)
+        task.add_done_callback(self._at_homes.discard)
+
+    async def _read_cache(self, homes: Homes, by: By, op: str, args: Values) -> WorkerAnswer:
+        arguments.check(args)
+        async with self.lock(by.agent.id):
+            await homes.bring_database(by.agent.id)
+            try:
+                return await self._ask_cache(by, op, args)
+            except (DatabaseUnreadable, DatabaseUnavailable):  # perhaps it is only the cache that is damaged
+                await homes.drop(by.agent.id)
+                await homes.bring_database(by.agent.id)
+                return await self._ask_cache(by, op, args)
+
+    async def _write_cache(self, homes: Homes, by: By, op: str, args: Values, table: str | None) -> WorkerAnswer:
+        arguments.check(args)
+        agent = by.agent
+
+        async def change() -> WorkerAnswer:
+            return await homes.change(
+                agent.id,
+                by.run_id,
+                lambda: self._ask_cache(by, op, args),
+                lambda answered: homes.news(agent.id, agent.user_id, table, answered.last_change),
+                is_long=OPERATIONS[op].is_long,
+            )
+
+        try:
+            return await change()
+        except DatabaseUnreadable:  # perhaps it was only the cache that is damaged; it is deleted now
+            return await change()
+
+    async def _ask_cache(self, by: By, op: str, args: Values) -> WorkerAnswer:
+        agent_id = by.agent.id
+        path = self.vault.database_of(agent_id)
+        if self.vault.has_database(agent_id):
+            return await self.ask_file(by, op, path, self.vault.open(agent_id).current, args)
+        if OPERATIONS[op].creates_file:
+            return await self.ask_file(by, op, path, self.vault.make(agent_id).current, args)
+        return await self.ask_file(by, op, path if op == "snapshots" else "", _NO_KEY, args)
+
+    async def ask_file(self, by: By, op: str, path: str, key: bytes, args: Values) -> WorkerAnswer:
+        """Run an operation on a file, in a worker."""
         request = Request(
             op=op,
             path=path,
@@ -292,12 +429,13 @@ class AgentFiles:
             actor=by.actor,
             run_id=by.run_id,
             door=by.door if by.actor == "user" else "tool",
+            is_cache=self._homes is not None,
             args=args,
         )
         return await self.engine.ask(request, by.agent.id)
 
     async def _run_internal(self, agent: Agent, op: str, path: str, key: bytes, **args: Any) -> Any:
-        return (await self._run(By(agent=agent, actor="system"), op, path, key, args)).result
+        return (await self.ask_file(By(agent=agent, actor="system"), op, path, key, args)).result
 
     async def _upgrade(self, agent: Agent, path: str, key: bytes) -> None:
         """Check a file before its first use, and upgrade one of an earlier version.

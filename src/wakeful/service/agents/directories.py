@@ -1,13 +1,12 @@
-"""The data directory that an agent's database and files are in.
+"""The data directory of this node, and agents whose files an earlier version has left in that of another one.
 
-Nodes that share PostgreSQL may have separate disks. So an agent is bound to the data directory of the node that creates
-its first file, and other nodes refuse to open its files instead of creating a second set. With an embedded store there
-is one directory, and these checks do nothing.
+On a shared store agents' databases and files are in PostgreSQL. Before that, an agent was bound to the data directory
+of one node. Until that node has moved the files into PostgreSQL, which it does when it starts, no other node may take
+the agent for one without files. With an embedded store these checks do nothing.
 """
 
 import asyncio
 import logging
-import os
 import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,10 +14,8 @@ from pathlib import Path
 from wakeful.agentdb.keys import agent_keys
 from wakeful.agentdb.keys.keys import fingerprint
 from wakeful.clock import Clock
-from wakeful.domain.agents.directories import Directory, MemoryElsewhere
+from wakeful.domain.agents.directories import Directory, MemoryElsewhere, NotMoved
 from wakeful.domain.errors import Unavailable
-from wakeful.domain.inbox import notices
-from wakeful.domain.types import Agent
 from wakeful.service.agents import directory_file
 from wakeful.service.agents.directory_file import DirectoryFile
 from wakeful.store.drivers.database import SideConnection
@@ -27,7 +24,15 @@ from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
 
+_MAX_KEYS = 100  # of databases that are tried with a device key
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+_OTHER_NODES_KEY = (
+    "The device key of this node is not the one of the other nodes on this PostgreSQL, with which agents' databases "
+    "and files are encrypted. Nothing was changed. Copy device.key from the config directory of another node, or "
+    "restore it with `wakeful key restore` and the recovery key."
+)
 
 
 class OtherDeviceKey(Unavailable):
@@ -48,7 +53,8 @@ class Directories:
         self._fingerprint = fingerprint(device_key)
         self._owner = owner
         self.lease = lease
-        self._ours: set[str] = set()  # agents bound to this directory; a binding never changes
+        self._ours: set[str] = set()  # agents without files in another directory; no new ones are put there
+        self._unmoved: dict[str, str] = {}  # agents whose files here could not be moved, and why
         self.id = ""  # set by `enter`
 
     async def enter(self) -> None:
@@ -57,7 +63,6 @@ class Directories:
         self.id = file.id
         if self._store.is_shared:
             await self._register(file)
-            await self._bind_present()
 
     async def arrive(self) -> None:
         """Record that this node is running, and release the runs that waited for its directory."""
@@ -86,7 +91,9 @@ class Directories:
             await connection.fetch("see_directory", {"id": self.id, "now": now})
 
     async def check(self, agent_id: str) -> None:
-        """Raise if an agent's database and files are in another directory. Call it before opening any of them."""
+        """Raise if an agent's database and files are still in a data directory, and not in its home."""
+        if agent_id in self._unmoved:
+            raise NotMoved(agent_id, self._unmoved[agent_id])
         if not self._is_ours(agent_id):
             await self._store.read(lambda tx: self.check_here(tx, agent_id), is_single=True)
 
@@ -95,16 +102,14 @@ class Directories:
         if not self._is_ours(agent_id):
             self._refuse_other(agent_id, await self.of_agent(tx, agent_id))
 
-    async def bind(self, agent_id: str) -> None:
-        """Bind an agent to this directory, or raise if it is bound to another. Call it before creating a file."""
-        if self._is_ours(agent_id):
-            return
+    async def note_unmoved(self, agent_id: str, problem: str) -> None:
+        """Record that an agent's files are still in this directory, so that no node takes it for one without files."""
+        self._unmoved[agent_id] = problem
+        await self._store.write(lambda tx: tx.directories.bind(agent_id, self.id), is_repeatable=True)
 
-        async def work(tx: Tx) -> Directory | None:
-            await tx.directories.bind([agent_id], self.id)
-            return await self.of_agent(tx, agent_id)
-
-        self._refuse_other(agent_id, await self._store.write(work, is_repeatable=True))
+    async def note_moved(self, agent_id: str) -> None:
+        """Record that an agent's files were moved from this directory into its home."""
+        await self._store.write(lambda tx: tx.directories.unbind(agent_id, self.id), is_repeatable=True)
 
     async def check_reachable(self, tx: Tx, agent_id: str) -> None:
         """Raise if no running node has the agent's directory, so that its runs would only wait."""
@@ -121,9 +126,7 @@ class Directories:
         return not self._store.is_shared or agent_id in self._ours
 
     def _refuse_other(self, agent_id: str, directory: Directory | None) -> None:
-        if directory is None:
-            return
-        if directory.id != self.id:
+        if directory is not None and directory.id != self.id:
             raise MemoryElsewhere(agent_id, directory)
         self._ours.add(agent_id)
 
@@ -144,6 +147,7 @@ class Directories:
 
         async def work(tx: Tx) -> None:
             own = self._fingerprint if fits else None
+            await self._check_homes_key(tx, now, takes_any_key=file.takes_any_key)
             known = await tx.directories.save(self.id, place, own, now, overwrite=is_settled)
             if known not in (None, self._fingerprint):
                 raise self._other_key()
@@ -160,6 +164,19 @@ class Directories:
         elif file.key_fingerprint is None:
             await asyncio.to_thread(directory_file.save_key, self._data_dir, self._fingerprint)
 
+    async def _check_homes_key(self, tx: Tx, now: datetime, *, takes_any_key: bool) -> None:
+        """Raise if the device key is not the one of the homes.
+
+        A key that was given up as lost and is found again replaces the later one, if no running node has that.
+        """
+        if await tx.homes.save_device(self._fingerprint, overwrite=takes_any_key) == self._fingerprint:
+            return
+        known = await tx.homes.database_keys(_MAX_KEYS)
+        is_used = await tx.homes.has_node_with_other_key(self._fingerprint, self.alive_since(now))
+        if is_used or (known and not agent_keys.unwraps_any(known, self._device_key)):
+            raise OtherDeviceKey(_OTHER_NODES_KEY)
+        await tx.homes.save_device(self._fingerprint, overwrite=True)
+
     def _other_key(self) -> OtherDeviceKey:
         file = self._data_dir / directory_file.FILE_NAME
         return OtherDeviceKey(
@@ -168,34 +185,3 @@ class Directories:
             f'If it is lost for good, set "device_key" to null in {str(file)!r}: then the server starts, and the '
             "databases that were encrypted with it stay locked."
         )
-
-    async def _bind_present(self) -> None:
-        """Bind agents that have files here, left by a version without bindings or put here by hand."""
-        here = await asyncio.to_thread(_agents_with_files, self._agents)
-        if not here:
-            return
-
-        async def work(tx: Tx) -> list[Agent]:
-            await tx.directories.bind(here, self.id)
-            return await tx.directories.bound_elsewhere(here, self.id)
-
-        for agent in await self._store.write(work):
-            await self._report_fork(agent)
-
-    async def _report_fork(self, agent: Agent) -> None:
-        now = self._clock.now()
-        folder = self._agents / agent.id
-
-        async def work(tx: Tx) -> None:
-            directory = await self.of_agent(tx, agent.id)
-            assert directory is not None
-            await tx.notices.add(notices.memory_forked(agent, directory, self.id, str(folder), now))
-
-        await self._store.write(work)
-        log.error("files of an agent in two data directories", extra={"agent_id": agent.id, "unused": str(folder)})
-
-
-def _agents_with_files(agents: Path) -> list[str]:
-    if not agents.is_dir():
-        return []
-    return [folder.name for folder in agents.iterdir() if any(files for _, _, files in os.walk(folder))]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from wakeful.clock import Clock
 from wakeful.domain.agents import skills
+from wakeful.domain.agents.directories import MemoryElsewhere, NotMoved
 from wakeful.domain.agents.instruction_files import (
     AGENTS_FILE,
     MAX_AGENTS_FILE,
@@ -28,7 +29,7 @@ from wakeful.domain.errors import WakefulError
 from wakeful.domain.inbox import notices
 from wakeful.domain.resources import OutOfResources
 from wakeful.domain.types import Agent
-from wakeful.service.agents.directories import Directories
+from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.agents.workspace import NoSuchPath, Workspace, WorkspaceLimits
 from wakeful.store.store import Store, Tx
 
@@ -48,11 +49,11 @@ class InstructionFiles:
     """Reads instruction files for prompts, and lets users list, save and accept them."""
 
     def __init__(
-        self, store: Store, clock: Clock, directories: Directories, workspace_of: Callable[[str], Path]
+        self, store: Store, clock: Clock, agent_files: AgentFiles, workspace_of: Callable[[str], Path]
     ) -> None:
         self._store = store
         self._clock = clock
-        self._directories = directories
+        self._agent_files = agent_files
         self._workspace_of = workspace_of
 
     async def for_prompt(self, agent: Agent) -> Instructions:
@@ -73,14 +74,14 @@ class InstructionFiles:
         )
 
     async def skills_of(self, agent: Agent) -> Sequence[Skill]:
-        """Return the accepted skills of an agent whose files are on this node."""
-        await self._directories.check(agent.id)
+        """Return the accepted skills of an agent."""
+        await self._agent_files.bring_files(agent.id)
         return (await self.for_prompt(agent)).skills
 
     async def list(self, agent_id: str, user_id: str) -> list[InstructionFile]:
         """Return an agent's instruction files as they are on disk now, each with whether it is accepted."""
         await self._store.read(lambda tx: tx.agents.get(agent_id, user_id))
-        await self._directories.check(agent_id)
+        await self._agent_files.bring_files(agent_id)
         files, _ = await asyncio.to_thread(_read_all, self._workspace_of(agent_id))
         return await self._compare(agent_id, files)
 
@@ -100,10 +101,11 @@ class InstructionFiles:
         if len(data) > MAX_FILE:
             raise InstructionsTooLong(path, len(data))
         await self._store.read(lambda tx: tx.agents.get(agent_id, user_id))
-        await self._directories.bind(agent_id)
+        await self._agent_files.bring_files(agent_id)
         await self._accept(agent_id, path, digest_of(data))  # before the file, so that no run finds it unaccepted
         place, name = _place(self._workspace_of(agent_id), path)
         await asyncio.to_thread(Workspace(place).write, name, data, append=False, limits=_LIMITS, may_instruct=True)
+        await self._agent_files.save_files(agent_id)
         return InstructionFile(path=path, data=data, size=len(data), is_accepted=True)
 
     async def accept_written(self, agent: Agent, path: str, data: bytes) -> None:
@@ -117,10 +119,11 @@ class InstructionFiles:
     async def accept_present(self) -> None:
         """Accept all existing files, once after an upgrade from 0.1, which had no accepting."""
         for agent_id in await self._store.read(lambda tx: tx.instruction_files.agents_to_compare()):
-            workspace = self._workspace_of(agent_id)
-            if self._store.is_shared and not workspace.parent.exists():
-                continue  # its files are on another node, which accepts them at its own start
-            files, _ = await asyncio.to_thread(_read_all, workspace)
+            try:
+                await self._agent_files.bring_files(agent_id)
+            except (MemoryElsewhere, NotMoved):
+                continue  # the node that moves its files into PostgreSQL accepts them
+            files, _ = await asyncio.to_thread(_read_all, self._workspace_of(agent_id))
             await self._store.write(lambda tx, agent_id=agent_id, files=files: self._accept_all(tx, agent_id, files))
 
     async def _accept_all(self, tx: Tx, agent_id: str, files: Sequence[InstructionFile]) -> None:

@@ -86,6 +86,7 @@ class Claims:
         """Claim every user's run whose session is free, and up to that number of headless ones."""
         now = self._clock.now()
         directory_id = "" if self._directories is None else self._directories.id
+        alive_since = None if self._directories is None else self._directories.alive_since(now)
 
         async def work(tx: Tx) -> list[Claimed]:
             return await tx.runs.claim(
@@ -93,6 +94,7 @@ class Claims:
                 now,
                 self._lease,
                 directory_id,
+                alive_since,
                 messages=_MAX_USER_RUNS,
                 headless=headless,
                 rules=self._rules,

@@ -11,7 +11,7 @@ from pathlib import Path
 from wakeful.clock import Clock
 from wakeful.domain import ids
 from wakeful.domain.types import Upload
-from wakeful.service.agents.directories import Directories
+from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.agents.workspace import Workspace
 from wakeful.service.sessions.access import agent_of
 from wakeful.store.store import Store, Tx
@@ -27,37 +27,45 @@ class Uploads:
         self,
         store: Store,
         clock: Clock,
-        directories: Directories,
+        agent_files: AgentFiles,
         agents_folder: Path,
         workspace_of: Callable[[str], Path],
     ) -> None:
         self._store = store
         self._clock = clock
-        self._directories = directories
+        self._agent_files = agent_files
         self._agents_folder = agents_folder
         self._workspace_of = workspace_of
 
     async def keep(self, session_id: str, user_id: str, files: Sequence[tuple[str, bytes]]) -> list[Upload]:
         """Save files under the names they were sent with, all or none."""
         agent = await self._store.read(lambda tx: agent_of(tx, session_id, user_id))
-        await self._directories.bind(agent.id)
+        await self._agent_files.bring_files(agent.id)
         workspace = self._workspace_of(agent.id)
         kept: list[Upload] = []
         try:
             for name, data in files:
                 kept.append(await asyncio.to_thread(self._write, workspace, session_id, name, data))
+            await self._agent_files.save_files(agent.id)
             await self._store.write(lambda tx: _add_uploads(tx, session_id, user_id, kept))
         except BaseException:  # the session was deleted meanwhile, or the disk is full
             await asyncio.to_thread(_unlink, workspace, kept)
+            await self._agent_files.save_files(agent.id)
             raise
         return kept
 
     async def remove(self, session_id: str) -> None:
-        """Remove the files of a deleted session from the workspaces of all agents on this node."""
+        """Remove the files of a deleted session from the workspaces of all agents."""
+        if self._store.is_shared:
+            await self._store.write(lambda tx: tx.homes.delete_uploads(session_id), is_repeatable=True)
+            return
         await asyncio.to_thread(_remove, self._agents_folder, {session_id})
 
     async def remove_orphans(self) -> None:
-        """Remove files of deleted sessions that a crash or a node with another data directory has left."""
+        """Remove files of deleted sessions that a crash has left."""
+        if self._store.is_shared:
+            await self._store.write(lambda tx: tx.homes.delete_orphaned_uploads(), is_repeatable=True)
+            return
         found = await asyncio.to_thread(_session_folders, self._agents_folder)
         live = await self._store.read(lambda tx: tx.sessions.existing(sorted(found)))
         if orphans := found - live:
@@ -70,7 +78,8 @@ class Uploads:
             id=ids.new_id(self._clock.now()),
             session_id=session_id,
             name=name or kept,
-            path=str(workspace / folder / kept),
+            # On a shared store each node has the workspace in a folder of its own.
+            path=f"{folder}/{kept}" if self._store.is_shared else str(workspace / folder / kept),
             size=len(data),
             created_at=self._clock.now(),
         )

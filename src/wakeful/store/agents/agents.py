@@ -62,6 +62,10 @@ class AgentRows:
     async def forget_changelog_head(self, agent_id: str) -> None:
         await self._statements.fetch("forget_changelog_head", {"agent_id": agent_id})
 
+    async def of_anyone(self, agent_id: str) -> Agent:
+        """Return an agent, for the host's own work."""
+        return _one(await self._statements.fetch("agent_by_id", {"id": agent_id}), agent_id)
+
     async def get(self, agent_id: str, user_id: str) -> Agent:
         return _one(await self._statements.fetch("agent_of_user", {"id": agent_id, "user_id": user_id}), agent_id)
 

@@ -1,13 +1,13 @@
 """Data directories, the nodes on them, and the agents bound to them, in the store."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from wakeful.domain.agents.directories import AwayDirectory, Directory
 from wakeful.domain.news import RunChanged, RunQueued
-from wakeful.domain.types import Agent, Run
+from wakeful.domain.types import Run
 from wakeful.store.drivers.database import Row, Statements
-from wakeful.store.rows import AGENTS, RUNS, Table, from_micros, to_micros
+from wakeful.store.rows import RUNS, Table, from_micros, to_micros
 
 _AWAY = Table(AwayDirectory)
 
@@ -37,15 +37,13 @@ class DirectoryRows:
         rows = await self._statements.fetch("directory_of_agent", params)
         return _read(rows[0]) if rows else None
 
-    async def bind(self, agent_ids: Iterable[str], directory_id: str) -> None:
-        """Bind agents to a directory, unless they are bound already."""
-        await self._statements.fetch_many("bind_agents", _bindings(agent_ids, directory_id))
+    async def bind(self, agent_id: str, directory_id: str) -> None:
+        """Bind an agent to the directory that its files are in, unless it is bound already."""
+        await self._statements.fetch("bind_agent", {"agent_id": agent_id, "directory_id": directory_id})
 
-    async def bound_elsewhere(self, agent_ids: Iterable[str], directory_id: str) -> list[Agent]:
-        """Return those of these agents that are bound to another directory."""
-        return AGENTS.read_all(
-            await self._statements.fetch_many("agents_bound_elsewhere", _bindings(agent_ids, directory_id))
-        )
+    async def unbind(self, agent_id: str, directory_id: str) -> None:
+        """Note that an agent's files were moved from a directory into its home."""
+        await self._statements.fetch("unbind_agent", {"agent_id": agent_id, "directory_id": directory_id})
 
     async def see_node(self, owner: str, directory_id: str, key_fingerprint: str, now: datetime) -> None:
         """Note that a node is alive."""
@@ -99,7 +97,3 @@ def _read(row: Row) -> Directory:
         seen_at=from_micros(row["seen_at"]),
         is_alive=row["alive"] is not None,
     )
-
-
-def _bindings(agent_ids: Iterable[str], directory_id: str) -> list[dict[str, str]]:
-    return [{"agent_id": agent_id, "directory_id": directory_id} for agent_id in agent_ids]

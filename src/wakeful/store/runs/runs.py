@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from wakeful.domain.agents.homes import WARM
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import NotFound
 from wakeful.domain.frames import wake_fired
@@ -183,6 +184,7 @@ class RunRows:
         now: datetime,
         lease: timedelta,
         directory_id: str = "",
+        alive_since: datetime | None = None,
         *,
         messages: int,
         headless: int,
@@ -190,8 +192,9 @@ class RunRows:
     ) -> list[Claimed]:
         """Claim up to that number of runs of each sort whose session is free; their once-wakes leave their slots.
 
-        On a shared store, only of agents whose database and files are in this data directory, or that have none;
-        without a directory only of the latter.
+        On a shared store, only of agents whose files are in this data directory, or that have none; without a
+        directory only of the latter. An agent's home comes along. While a node that was alive at a time has it, other
+        nodes leave it a moment to claim the run.
         """
         at = to_micros(now)
         params = {
@@ -199,6 +202,8 @@ class RunRows:
             "now": at,
             "lease_until": to_micros(now + lease),
             "directory_id": directory_id,
+            "alive_since": at if alive_since is None else to_micros(alive_since),
+            "warm_since": to_micros(now - WARM),
             "most_messages": messages,
             "most_headless": max(0, headless),
             "last_hold": to_micros(now + rules.hold_for),

@@ -52,6 +52,10 @@ SET
 WHERE id = :id AND user_id = :user_id AND deleted_at IS NULL
 RETURNING id;
 
+-- name: agent_by_id
+SELECT a.*, u.timezone AS user_timezone FROM agents a JOIN users u ON u.id = a.user_id
+WHERE a.id = :id AND a.deleted_at IS NULL;
+
 -- name: agent_of_user
 SELECT a.*, u.timezone AS user_timezone FROM agents a JOIN users u ON u.id = a.user_id
 WHERE a.id = :id AND a.user_id = :user_id AND a.deleted_at IS NULL;

@@ -34,19 +34,11 @@ DELETE FROM nodes WHERE seen_at <= :before;
 SELECT owner FROM nodes
 WHERE directory_id = :directory_id AND key_fingerprint <> :key_fingerprint AND seen_at > :since LIMIT 1;
 
--- name: bind_agents
--- Of two nodes that try at once, one wins; the other reads whose they are.
-INSERT INTO agent_directories (agent_id, directory_id)
-SELECT n.agent_id, n.directory_id FROM rows(agent_directories) AS n
-WHERE EXISTS (SELECT 1 FROM agents a WHERE a.id = n.agent_id)
-ON CONFLICT DO NOTHING;
+-- name: bind_agent
+INSERT INTO agent_directories (agent_id, directory_id) VALUES (:agent_id, :directory_id) ON CONFLICT DO NOTHING;
 
--- name: agents_bound_elsewhere
-SELECT a.*, u.timezone AS user_timezone FROM rows(agent_directories) AS n
-JOIN agent_directories b ON b.agent_id = n.agent_id
-JOIN agents a ON a.id = b.agent_id AND a.deleted_at IS NULL
-JOIN users u ON u.id = a.user_id
-WHERE b.directory_id <> n.directory_id;
+-- name: unbind_agent
+DELETE FROM agent_directories WHERE agent_id = :agent_id AND directory_id = :directory_id;
 
 -- name: away_directories
 -- Directories that no node has had since a moment, with agents that need them.

@@ -103,17 +103,31 @@ ORDER BY queued_at DESC, id DESC LIMIT :most;
 -- is too far ahead is from before the clock was set back, and counts no more. One that was first in line for long is
 -- held no longer, so nobody who writes without a pause can starve it. Paused agents' wakes take no room, but a run that
 -- had begun goes on. After a crash, runs come back one at a time, so that one that kills the process cannot use up the
--- attempts of the others; one that was lost before it reached a call comes after those that got further. On a shared store, runs of agents whose database and files are in another data directory are
--- left to the nodes that have it; one that waits for a directory nobody has (reason memory_elsewhere) holds up no other
--- run. Rows that someone holds are passed over, be it the run or the wake that begins with it: the node may be dead. The
--- outer condition is checked again after a wait for another node's lock.
+-- attempts of the others; one that was lost before it reached a call comes after those that got further. On a shared
+-- store, runs of agents whose files are in another data directory are left to the nodes that have it; one that waits for
+-- a directory nobody has (reason memory_elsewhere) holds up no other run. Runs of an agent with a home go where another
+-- run of it is running, and for a moment to the live node that has its home. Rows that someone holds are passed over, be
+-- it the run or the wake that begins with it: the node may be dead. The outer condition is checked again after a wait for
+-- another node's lock.
 WITH people AS MATERIALIZED (
     SELECT r.id AS run_id, r.is_resuming AS is_resuming FROM runs r
     WHERE
         r.status = 'queued' AND r.trigger = 'message'
         /*postgres AND COALESCE(
             (SELECT d.directory_id FROM agent_directories d WHERE d.agent_id = r.agent_id LIMIT 1), :directory_id
-        ) = :directory_id */
+        ) = :directory_id
+        AND (
+            SELECT 1 FROM homes h
+            WHERE h.agent_id = r.agent_id AND h.holder <> :owner AND (
+                (
+                    SELECT 1 FROM runs b
+                    WHERE b.status = 'running' AND b.agent_id = h.agent_id AND b.owner = h.holder LIMIT 1
+                ) IS NOT NULL
+                OR r.queued_at > :warm_since AND (
+                    SELECT 1 FROM nodes n WHERE n.owner = h.holder AND n.seen_at > :alive_since LIMIT 1
+                ) IS NOT NULL
+            ) LIMIT 1
+        ) IS NULL */
         AND (SELECT 1 FROM runs b WHERE b.session_id = r.session_id AND b.status = 'running' LIMIT 1) IS NULL
         AND (r.is_resuming = 0 OR (
             (SELECT 1 FROM runs c WHERE c.status = 'running' AND c.is_resuming = 1 LIMIT 1) IS NULL
@@ -135,7 +149,19 @@ WITH people AS MATERIALIZED (
         r.status = 'queued' AND r.trigger <> 'message'
         /*postgres AND COALESCE(
             (SELECT d.directory_id FROM agent_directories d WHERE d.agent_id = r.agent_id LIMIT 1), :directory_id
-        ) = :directory_id */
+        ) = :directory_id
+        AND (
+            SELECT 1 FROM homes h
+            WHERE h.agent_id = r.agent_id AND h.holder <> :owner AND (
+                (
+                    SELECT 1 FROM runs b
+                    WHERE b.status = 'running' AND b.agent_id = h.agent_id AND b.owner = h.holder LIMIT 1
+                ) IS NOT NULL
+                OR r.queued_at > :warm_since AND (
+                    SELECT 1 FROM nodes n WHERE n.owner = h.holder AND n.seen_at > :alive_since LIMIT 1
+                ) IS NOT NULL
+            ) LIMIT 1
+        ) IS NULL */
         AND (SELECT 1 FROM runs b WHERE b.session_id = r.session_id AND b.status = 'running' LIMIT 1) IS NULL
         AND (r.trigger <> 'wake' OR (
             SELECT 1 FROM sessions s
@@ -218,6 +244,15 @@ RETURNING *, (SELECT a.run_limit_seconds FROM agents a WHERE a.id = runs.agent_i
     -- As begin_wakes does, in the same round trip.
     UPDATE wakes SET status = 'running', version = wakes.version + 1, updated_at = :now FROM claimed
     WHERE wakes.id = claimed.wake_id AND COALESCE(wakes.status, claimed.wake_id) = 'queued'
+), moved AS (
+    -- With the run its agent's home: whoever had it can no longer write. One that is being saved just now is passed
+    -- over, and taken by the first use of it.
+    UPDATE homes SET holder = :owner, fence = homes.fence + 1, busy_until = NULL
+    WHERE homes.agent_id IN (
+        SELECT h.agent_id FROM homes h
+        WHERE h.agent_id IN (SELECT claimed.agent_id FROM claimed) AND h.holder IS DISTINCT FROM :owner
+        FOR UPDATE SKIP LOCKED
+    )
 ) SELECT * FROM claimed */;
 
 -- name: turns_of_agents

@@ -389,6 +389,7 @@ def _to_tool(listed: "McpTool", server: str, act: Callable[[ToolContext, Any], A
         raw_schema=schema,
         act=act,
         is_repeatable=bool(listed.annotations and listed.annotations.read_only_hint),
+        makes_files=not (listed.annotations and listed.annotations.read_only_hint),
     )
 
 

@@ -1,0 +1,1 @@
+"""Homes: agents' databases and files in PostgreSQL, and their caches on this node."""

@@ -1,0 +1,250 @@
+"""Files of an agent's home on disk: find them, read them, write them, without following links.
+
+A program of the agent may run in the workspace meanwhile, and replace a folder by a link. So every path is opened from
+its root one folder at a time, and no link is followed.
+"""
+
+import os
+import secrets
+import stat
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
+
+from wakeful.domain.agents.homes import HomeFile
+
+PIECE = 1024 * 1024  # bytes
+MAX_DEPTH = 64  # of folders
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a fifo must not make us wait
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class FileChanging(Exception):
+    """A file changed while it was read."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A file, link or empty folder as it was found; equal if it has not changed."""
+
+    kind: str  # file, link or folder
+    mode: int
+    size: int
+    changed_at: tuple[int, int]  # of the content and of the inode, in nanoseconds
+    inode: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """Everything that was found below some folders."""
+
+    found: Mapping[str, Seen]  # by path
+    left_out: Sequence[str]  # paths of fifos, sockets, devices, and links that lead out of their folder
+
+
+@dataclass(slots=True)
+class KnownFiles:
+    """The files here that are equal to those of a home, with their digests, as of one of its changes."""
+
+    seq: int = 0  # of a home without files
+    files: dict[str, tuple[Seen, HomeFile]] = field(default_factory=dict[str, tuple[Seen, HomeFile]])
+    left_out: set[str] = field(default_factory=set[str])  # paths that were logged
+
+
+def scan(root: Path, folders: Sequence[str]) -> Scan:
+    """Find the files below some folders of a root."""
+    found: dict[str, Seen] = {}
+    left_out: list[str] = []
+    for name in folders:
+        try:
+            handle = os.open(root / name, _FOLDER)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        _scan_folder(handle, name, found, left_out, is_top=True)
+    return Scan(found=found, left_out=left_out)
+
+
+def _scan_folder(handle: int, path: str, found: dict[str, Seen], left_out: list[str], *, is_top: bool = False) -> None:
+    is_empty = True
+    try:
+        with os.scandir(handle) as entries:
+            names = sorted(entry.name for entry in entries)
+        for name in names:
+            is_empty = False
+            with suppress(FileNotFoundError):  # deleted meanwhile
+                _scan_entry(handle, name, f"{path}/{name}", found, left_out)
+        if is_empty and not is_top:
+            found[path] = _seen("folder", os.fstat(handle))
+    finally:
+        os.close(handle)
+
+
+def _scan_entry(handle: int, name: str, path: str, found: dict[str, Seen], left_out: list[str]) -> None:
+    status = os.stat(name, dir_fd=handle, follow_symlinks=False)
+    is_text = _is_text(name)
+    if stat.S_ISREG(status.st_mode) and is_text:
+        found[path] = _seen("file", status)
+    elif stat.S_ISLNK(status.st_mode) and is_text and _stays_inside(path, os.readlink(name, dir_fd=handle)):
+        found[path] = _seen("link", status)
+    elif stat.S_ISDIR(status.st_mode) and is_text and path.count("/") < MAX_DEPTH:
+        with suppress(NotADirectoryError):  # replaced meanwhile
+            _scan_folder(os.open(name, _FOLDER, dir_fd=handle), path, found, left_out)
+    else:
+        left_out.append(path)
+
+
+def _is_text(name: str) -> bool:
+    """Return whether a name can be stored as a text."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
+def _stays_inside(path: str, target: str) -> bool:
+    """Return whether a link leads to a place in its own top folder, which every node has."""
+    if target.startswith("/") or not _is_text(target):
+        return False
+    top, *_ = path.split("/")
+    place = normpath(str(PurePosixPath(path).parent / target))
+    return place == top or place.startswith(f"{top}/")
+
+
+def _seen(kind: str, status: os.stat_result) -> Seen:
+    return Seen(
+        kind=kind,
+        mode=stat.S_IMODE(status.st_mode),
+        size=0 if kind == "folder" else status.st_size,
+        changed_at=(0, 0) if kind == "folder" else (status.st_mtime_ns, status.st_ctime_ns),
+        inode=status.st_ino,
+    )
+
+
+def describe(root: Path, path: str, seen: Seen, key: bytes) -> HomeFile:
+    """Return an entry with the keyed digest of its content. Raises FileChanging or FileNotFoundError."""
+    digest = None
+    if seen.kind != "folder":
+        content = blake2b(key=key, digest_size=32)
+        for piece in read(root, path, seen.kind):
+            content.update(piece)
+        digest = content.hexdigest()
+    return HomeFile(path=path, kind=seen.kind, mode=seen.mode, size=seen.size, digest=digest)
+
+
+def read(root: Path, path: str, kind: str) -> Iterator[bytes]:
+    """Read a file, or the target of a link, in pieces."""
+    *folders, name = path.split("/")
+    with _opened_folder(root, folders) as folder:
+        if kind == "link":
+            try:
+                yield os.readlink(name, dir_fd=folder).encode()
+            except OSError as error:
+                raise FileChanging(path) from error
+            return
+        try:
+            handle = os.open(name, _READ, dir_fd=folder)
+        except OSError as error:
+            raise FileChanging(path) from error
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise FileChanging(path)
+        while piece := os.read(handle, PIECE):
+            yield piece
+    finally:
+        os.close(handle)
+
+
+def write(root: Path, file: HomeFile, pieces: Iterator[bytes]) -> Seen:
+    """Write an entry in place of what is there now; a file appears complete or not at all."""
+    *folders, name = file.path.split("/")
+    with _opened_folder(root, folders, make=True) as folder:
+        if file.kind == "folder":
+            _remove_at(folder, name)
+            os.mkdir(name, file.mode, dir_fd=folder)
+        elif file.kind == "link":
+            _remove_at(folder, name)
+            os.symlink(b"".join(pieces).decode(), name, dir_fd=folder)
+        else:
+            draft = f".{secrets.token_hex(8)}.brought"
+            try:
+                _write_file(folder, draft, file.mode, pieces)
+                with suppress(OSError):
+                    os.rmdir(name, dir_fd=folder)  # a folder is in its place
+                os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(draft, dir_fd=folder)
+        return _seen(file.kind, os.stat(name, dir_fd=folder, follow_symlinks=False))
+
+
+def _write_file(folder: int, name: str, mode: int, pieces: Iterator[bytes]) -> None:
+    handle = os.open(name, _WRITE, 0o600, dir_fd=folder)
+    try:
+        for piece in pieces:
+            rest = memoryview(piece)
+            while rest:
+                rest = rest[os.write(handle, rest) :]
+        os.fchmod(handle, mode)
+    finally:
+        os.close(handle)
+
+
+def remove(root: Path, path: str) -> None:
+    """Delete an entry, and folders that are empty after that; each but the top one is listed if it is to stay."""
+    *folders, name = path.split("/")
+    try:
+        with _opened_folder(root, folders) as folder:
+            _remove_at(folder, name)
+    except OSError:  # it is gone already
+        return
+    while len(folders) > 1:
+        *folders, name = folders
+        try:
+            with _opened_folder(root, folders) as folder:
+                os.rmdir(name, dir_fd=folder)
+        except OSError:  # not empty
+            return
+
+
+def _remove_at(folder: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        return
+    except (IsADirectoryError, PermissionError):
+        os.rmdir(name, dir_fd=folder)
+
+
+@contextmanager
+def _opened_folder(root: Path, folders: Sequence[str], *, make: bool = False) -> Generator[int]:
+    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in folders:
+            below = _open_below(handle, name, make=make)
+            os.close(handle)
+            handle = below
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _open_below(handle: int, name: str, *, make: bool) -> int:
+    if name in ("", ".", ".."):
+        raise NotADirectoryError(name)
+    try:
+        return os.open(name, _FOLDER, dir_fd=handle)
+    except FileNotFoundError:
+        if not make:
+            raise
+    except OSError:  # a file or a link is in its place
+        if not make:
+            raise
+        os.unlink(name, dir_fd=handle)
+    os.mkdir(name, 0o755, dir_fd=handle)
+    return os.open(name, _FOLDER, dir_fd=handle)
