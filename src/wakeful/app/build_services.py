@@ -22,6 +22,7 @@ from wakeful.service.inbox.notices import NoticeService
 from wakeful.service.inbox.push import Push
 from wakeful.service.models.catalog import ModelCatalog
 from wakeful.service.models.models import ModelService
+from wakeful.service.nodes.nodes import Nodes
 from wakeful.service.people.accounts import Accounts
 from wakeful.service.recent_logs import RecentLogs
 from wakeful.service.runs.approvals import Approvals
@@ -76,9 +77,10 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
         hub=hub,
         instructions=instructions,
         mcp_states=mcp_servers.states,
-        metrics=Metrics(store, clock),
+        metrics=Metrics(store, clock, base.node),
         models=models,
         next_runs=NextRuns(store, wakes, clock, rules, tools_of, data.views_of),
+        nodes=Nodes(store, clock, base.node, directories),
         notices=NoticeService(store, clock),
         pauses=PauseService(store, runs, clock),
         presence=PresenceService(store, clock, base.owner),

@@ -7,7 +7,7 @@ from pathlib import Path
 from wakeful.agentdb.keys import keys
 from wakeful.agentdb.keys.agent_keys import Vault, fits
 from wakeful.agentdb.keys.keys import fingerprint, has_device_key, load_device_key, to_recovery_key
-from wakeful.app.earlier_data import STORE_FILE, check_empty_store
+from wakeful.app.earlier_data import MOVED_FILE, STORE_FILE, check_empty_store
 from wakeful.clock import Clock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.errors import Conflict, NotFound
@@ -26,7 +26,8 @@ def database_of(settings: Settings, clock: Clock | None = None) -> Database:
     """Return the store's database, not opened yet."""
     if settings.database_url is not None:
         lease = timedelta(seconds=settings.lease_seconds)
-        return PostgresDatabase(settings.database_url.get_secret_value(), lease=lease)
+        url = settings.database_url.get_secret_value()
+        return PostgresDatabase(url, most_connections=settings.database_connections, lease=lease)
     key = device_key_of(settings) if settings.store_encryption else None
     sequence = Sequence(settings.data_dir / SEQUENCE_FILE, (clock or SystemClock()).now)
     return SqliteDatabase(settings.data_dir / STORE_FILE, key, sequence)
@@ -71,6 +72,8 @@ def rotate_device_key(settings: Settings) -> tuple[str, list[str]]:
         locked = [folder.name for folder in folders if not vault.rewrap(folder.name, old)]
         if settings.database_url is None and settings.store_encryption:
             change_key(settings.data_dir / STORE_FILE, old, new)
+        if settings.store_encryption:
+            change_key(settings.data_dir / MOVED_FILE, old, new)  # so that a move can still be undone
         _change_stored_keys(settings, old, new)
         directory = directory_file.find(settings.data_dir)
         if directory is not None and directory.key_fingerprint is not None:
@@ -103,9 +106,12 @@ def restore_device_key(settings: Settings, recovery_key: str) -> Path:
             f"This is the recovery key of another device key: it opens none of the databases in "
             f"{str(settings.data_dir)!r}. Nothing was changed. Look for the one that the first start there printed."
         )
+    meanwhile = device_key_of(settings) if is_other and has_device_key(settings.config_dir) else None
     path = keys.restore_device_key(settings.config_dir, recovery_key)
     if is_other:  # the fingerprint on file was wrong
         directory_file.save_key(settings.data_dir, fingerprint(key))
+    if meanwhile is not None:
+        _change_stored_keys(settings, meanwhile, key)
     return path
 
 

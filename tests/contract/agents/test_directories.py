@@ -32,8 +32,8 @@ async def harness(tmp_path, swept_postgres_url):
 
 @pytest.fixture
 async def there(harness, tmp_path):
-    """A node with a data directory and a device key of its own."""
-    node = harness.another_node(data_dir=tmp_path / "there", config_dir=tmp_path / "other-config")
+    """A node with a data directory of its own."""
+    node = harness.another_node(data_dir=tmp_path / "there")
     async with node.opened():
         yield node
 
@@ -408,7 +408,7 @@ async def test_a_lost_key_can_be_given_up_and_put_back(settings, tmp_path):
         await start(settings)
     with pytest.raises(Conflict, match="opens none"):
         restore_device_key(lost, to_recovery_key(bytes(32)))
-    restore_device_key(lost, right)
+    await asyncio.to_thread(restore_device_key, lost, right)
     await start(lost)
     await start(settings)
 

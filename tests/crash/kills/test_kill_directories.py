@@ -20,7 +20,7 @@ async def book_with_memory(harness):
 
 
 def test_a_run_of_a_killed_node_waits_for_its_directory_and_goes_on_from_its_last_step(crash, tmp_path):
-    other = crash.start({"data_dir": tmp_path / "other", "config_dir": tmp_path / "other-config"})
+    other = crash.start({"data_dir": tmp_path / "other"})
     crash.wait_for("up", other)
     crash.book(book_with_memory)
     bound = crash.start(lingers=60)
@@ -43,7 +43,7 @@ def test_an_agent_without_files_is_taken_over_by_a_node_with_another_directory(c
     crash.wait_for("up", first)
     crash.book(book_one)
     crash.wait_for("step", first, count=2)
-    other = crash.start({"data_dir": tmp_path / "other", "config_dir": tmp_path / "other-config"})
+    other = crash.start({"data_dir": tmp_path / "other"})
     crash.wait_for("up", other)
     kill(first)
     crash.wait_for("start", other, seconds=LEASE + 5)

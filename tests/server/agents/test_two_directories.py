@@ -24,7 +24,7 @@ def node(tmp_path, swept_postgres_url, provider):
     async def start(name):
         settings = {
             "data_dir": tmp_path / name,
-            "config_dir": tmp_path / f"{name}-config",
+            "config_dir": tmp_path / "config",
             "database_url": swept_postgres_url,
             "lease_seconds": LEASE,
         }

@@ -657,8 +657,8 @@ async def test_through_no_route_is_anything_of_another_seen_or_touched(house, wh
 @asynccontextmanager
 async def second_node(stored, tmp_path):
     """Start another node on the same PostgreSQL, with a data directory of its own, and return its address."""
-    folders = {"data_dir": tmp_path / "second", "config_dir": tmp_path / "second-config"}
-    node = build(Settings.model_validate(stored | folders | {"token": SecretStr(TOKEN)}))
+    folder = {"data_dir": tmp_path / "second"}
+    node = build(Settings.model_validate(stored | folder | {"token": SecretStr(TOKEN)}))
     async with node.running():
         await welcome(node)
         async with asgi_server(build_http(node)) as port:

@@ -238,7 +238,7 @@ async def test_the_end_of_a_run_is_never_late_at_another_node(postgres_url, tmp_
 
 async def test_a_stop_at_one_node_ends_the_run_at_the_other(postgres_url, tmp_path):
     def settings(name):
-        return {"data_dir": tmp_path / name, "config_dir": tmp_path / name, "database_url": postgres_url}
+        return {"data_dir": tmp_path / name, "config_dir": tmp_path / "config", "database_url": postgres_url}
 
     tap = Tap()
     async with provided(tap) as provider, running_server(settings("a"), provider) as node_a:

@@ -4,10 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import orjson
+
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import NotFound
 from wakeful.domain.frames import wake_fired
 from wakeful.domain.news import RunChanged, RunQueued, StopAsked, WakeDueSooner
+from wakeful.domain.nodes import NodeIdentity
 from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.texts import title_of
 from wakeful.domain.types import ClaimedRun, Run, RunStatus
@@ -187,11 +190,12 @@ class RunRows:
         messages: int,
         headless: int,
         rules: Rules,
+        node: NodeIdentity | None = None,
     ) -> list[Claimed]:
         """Claim up to that number of runs of each sort whose session is free; their once-wakes leave their slots.
 
         On a shared store, only of agents whose database and files are in this data directory, or that have none;
-        without a directory only of the latter.
+        without a directory only of the latter; and only of agents whose MCP servers this node has.
         """
         at = to_micros(now)
         params = {
@@ -199,6 +203,8 @@ class RunRows:
             "now": at,
             "lease_until": to_micros(now + lease),
             "directory_id": directory_id,
+            "node": None if node is None else node.name,
+            "mcp_servers": orjson.dumps(() if node is None else node.mcp_servers).decode(),
             "most_messages": messages,
             "most_headless": max(0, headless),
             "last_hold": to_micros(now + rules.hold_for),
