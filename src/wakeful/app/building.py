@@ -102,6 +102,7 @@ class Wakeful:
             yield
         finally:
             try:
+                await self.services.nodes.leave()
                 await self.put_away()
             finally:
                 await self.store.close()

@@ -125,12 +125,7 @@ class Engine:
         self._tasks = []
         await self.runner.drain()  # after the tasks that claim
         await self._heartbeat.stop()
-        try:
-            await self._directories.leave()
-        except Unavailable as error:
-            log.warning(
-                "store away, so this node counts as running until its lease runs out", extra={"problem": error.message}
-            )
+        await self._nodes.leave()
 
     def look_again(self) -> None:
         """Have every loop look now instead of at its next turn."""

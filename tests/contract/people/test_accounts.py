@@ -388,7 +388,12 @@ async def test_a_token_in_the_settings_takes_the_place_of_the_one_in_the_file(st
 
 async def test_two_nodes_that_start_at_once_make_one_owner(postgres_url, tmp_path):
     settings = [
-        Settings(database_url=SecretStr(postgres_url), data_dir=tmp_path / name, config_dir=tmp_path / name)
+        Settings(
+            database_url=SecretStr(postgres_url),
+            data_dir=tmp_path / name,
+            config_dir=tmp_path / name,
+            device_key=SecretStr("ab" * 32),
+        )
         for name in ("one", "two")
     ]
     worlds = [Harness(each.model_dump(exclude_unset=True)) for each in settings]

@@ -28,12 +28,12 @@ QUIET = {
     },
     "channels and browsers are read for each notice, and no frame shows them": {
         "ChannelRows.add", "ChannelRows.delete", "ChannelRows.save", "PushRows.add", "PushRows.add_key",
-        "PushRows.delete", "PushRows.drop_ended", "PushRows.forget", "PushRows.save",
+        "PushRows.delete", "PushRows.drop_ended", "PushRows.drop_key", "PushRows.forget", "PushRows.save",
     },
     "kept for the host itself": {
         "AgentRows.forget_changelog_head", "AgentRows.save_changelog_head", "DirectoryRows.bind",
         "DirectoryRows.delete_dead_nodes", "DirectoryRows.delete_node", "DirectoryRows.save", "DirectoryRows.see_node",
-        "InstructionFileRows.accept", "InstructionFileRows.mark_compared", "Notices.settle", "Notices.take",
+        "InstructionFileRows.accept", "InstructionFileRows.mark_compared", "NodeRows.describe", "NodeRows.set_token", "Notices.settle", "Notices.take",
         "Presence.end", "Presence.end_all_of_nodes", "Presence.forget", "Presence.save", "RunRows.forget_stop_wish",
         "RunRows.free_stop_wishes", "RunRows.note_calls", "SearchRows.add_earlier", "UnconfinedMcpServers.add",
         "UnconfinedMcpServers.drop", "UnconfinedMcpServers.take_upgrade", "WakeRows.see",
@@ -124,6 +124,7 @@ PIECES = st.one_of(
     st.builds(news.SessionChanged, IDS),
     st.builds(news.SessionGone, IDS, IDS),
     st.builds(news.AgentChanged, IDS, IDS),
+    st.builds(news.NodeChanged, IDS),
     st.builds(news.NoticeAdded, IDS),
     st.builds(news.ApprovalChanged, IDS),
     st.sampled_from([news.WakeDueSooner(), news.RunQueued(), news.StopAsked(), news.LookAgain()]),

@@ -4,6 +4,7 @@ import logging
 from datetime import datetime
 
 from wakeful.clock import Clock
+from wakeful.domain.errors import Unavailable
 from wakeful.domain.nodes import Node, NodeIdentity, NoSuchNode, OnlyNode
 from wakeful.domain.people.accounts import Identity, OwnersOnly
 from wakeful.service.agents.directories import Directories
@@ -30,6 +31,18 @@ class Nodes:
         self._started_at = self._clock.now()
         if self._store.is_shared:
             await self._store.write(self._describe, is_repeatable=True)
+
+    async def leave(self) -> None:
+        """Record that this node shuts down, once; a store that is away is not asked again."""
+        if self._started_at is None:
+            return
+        self._started_at = None
+        try:
+            await self._directories.leave()
+        except Unavailable as error:
+            log.warning(
+                "store away, so this node counts as running until its lease runs out", extra={"problem": error.message}
+            )
 
     async def keep_token(self, tx: Tx, token_id: str, *, is_only: bool) -> None:
         """Record this node's owner token; if it is the only one, delete those that no other running node has."""
