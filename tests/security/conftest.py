@@ -44,7 +44,7 @@ async def place(store_settings: dict[str, object], tmp_path: Path) -> AsyncItera
         provider = await stack.enter_async_context(provided())
 
         async def start(name: str) -> Server:
-            folders = {"data_dir": tmp_path / name, "config_dir": tmp_path / f"{name}-config"}
+            folders = {"data_dir": tmp_path / name, "config_dir": tmp_path / "config"}
             return await stack.enter_async_context(running_server(settings | folders, provider))
 
         home = await start("a")

@@ -34,6 +34,7 @@ async def check_shared_key(store: Store, push: Push, data_dir: Path, config_dir:
     raise OtherDeviceKey(
         f"This node has another device key than the nodes that have used this PostgreSQL database: the one in "
         f"{str(config_dir)!r} does not decrypt the keys that are stored there. Nothing was changed. Copy device.key "
-        "from the config directory of a node that works, or restore it with `wakeful key restore`. If that key is lost for good, set "
-        f'"device_key" to null in {str(file)!r}: then the server starts, and what was encrypted with it stays locked.'
+        "from the config directory of a node that works, or restore it with `wakeful key restore`. If that key is lost "
+        f'for good, set "device_key" to null in {str(file)!r}: then the server starts, and what was encrypted with it '
+        "stays locked."
     )
