@@ -38,7 +38,7 @@ function NodeRow({ node, isThis }: { node: NodeShape; isThis: boolean }) {
           {node.name} {isThis && <span className="badge">this one</span>} <State node={node} />
         </strong>
         <span className="muted small">
-          Wakeful {node.version} · {count(node.runs, "run")} running · files of {count(node.agents, "agent")} ·{" "}
+          Wakeful {node.version} · {count(node.runs, "run")} now · files of {count(node.agents, "agent")} ·{" "}
           {node.place}
         </span>
         <span className="muted small">
