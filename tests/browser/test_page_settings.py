@@ -2,6 +2,7 @@
 
 import re
 import sys
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 
@@ -371,14 +372,17 @@ async def test_nodes_on_a_shared_store_are_shown_and_drained(built_page, browser
         places = {"data_dir": tmp_path / name, "config_dir": tmp_path / "config", "database_url": swept_postgres_url}
         return places | {"node_name": name}
 
-    async with running_server(settings("berlin")) as here, running_server(settings("oslo")):
-        async with visit(browser, await log_in(here.address, TOKEN), f"{here.address}/ui/settings") as page:
-            nodes = page.get_by_role("region", name="Nodes")
-            await expect(nodes.get_by_role("listitem")).to_have_count(2)
-            own, other = await nodes.get_by_role("listitem").all()
-            await expect(own).to_contain_text("berlin this one running")
-            await expect(other).to_contain_text("0 runs now")
-            await other.get_by_role("button", name="Drain").click()
-            await expect(other).to_contain_text("draining")
-            await other.get_by_role("button", name="Stop draining").click()
-            await expect(other).to_contain_text("oslo running")
+    async with AsyncExitStack() as stack:
+        here = await stack.enter_async_context(running_server(settings("berlin")))
+        await stack.enter_async_context(running_server(settings("oslo")))
+        login = await log_in(here.address, TOKEN)
+        page = await stack.enter_async_context(visit(browser, login, f"{here.address}/ui/settings"))
+        nodes = page.get_by_role("region", name="Nodes")
+        await expect(nodes.get_by_role("listitem")).to_have_count(2)
+        own, other = await nodes.get_by_role("listitem").all()
+        await expect(own).to_contain_text("berlin this one running")
+        await expect(other).to_contain_text("0 runs now")
+        await other.get_by_role("button", name="Drain").click()
+        await expect(other).to_contain_text("draining")
+        await other.get_by_role("button", name="Stop draining").click()
+        await expect(other).to_contain_text("oslo running")

@@ -11,7 +11,9 @@ from live_server import running_server
 from upgrade.moved_data import execute, move_and_die_at, rows_in_postgres, rows_in_sqlite
 from upgrade.old_data import copy_old_data, running_old_server
 from wakeful.app.building import build
+from wakeful.app.checks.database import check_database
 from wakeful.app.earlier_data import MOVED_FILE, StoreLeftBehind, StoreMoved
+from wakeful.app.files import database_of
 from wakeful.app.moving import AlreadyMoved, NodesRunning, NothingToMove, OtherTarget, move_store, place_of, undo_move
 from wakeful.config import Settings
 from wakeful.service.store_moves import StoreMoving
@@ -106,6 +108,8 @@ def test_afterwards_the_embedded_store_is_not_started_until_the_move_is_undone(
         asyncio.run(start(old.settings))
     with pytest.raises(AlreadyMoved):
         move(settings, postgres_url)
+    found = check_database(settings, is_running=False, is_quick=True)
+    assert "moved to PostgreSQL" in found.found
     undo(settings, postgres_url)
     assert rows_in_sqlite(settings) == before
     with pytest.raises(StoreMoving, match="the same wakes would fire a second time"):
@@ -172,6 +176,15 @@ def test_another_database_than_the_one_begun_with_is_refused(old, settings, post
         move(settings, "postgresql://localhost/another")
     with pytest.raises(OtherTarget):
         undo(settings, "postgresql://localhost/another")
+
+
+def test_a_character_that_postgresql_cannot_store_is_replaced(settings, postgres_url):
+    rows_before(settings)
+    connection = database_of(settings).connect()
+    connection.execute("UPDATE messages SET content = 'a' || char(0) || 'b'")
+    connection.close()
+    move(settings, postgres_url)
+    assert all("a\ufffdb" in row for row in rows_in_postgres(postgres_url)["messages"])
 
 
 def test_a_row_that_was_changed_on_the_way_is_found(old, settings, on_postgres, postgres_url):
