@@ -1,5 +1,6 @@
 """Data of 0.1 knows no data directories: the first start gives them an id and binds the agents that have files."""
 
+import asyncio
 import json
 import shutil
 
@@ -82,7 +83,7 @@ async def test_a_key_that_opens_nothing_is_not_taken_for_the_right_one(old_postg
         authorize(server, old)
         found = (await server.rest.get(f"/agents/{old.facts['agent_id']}/db")).json()
         assert found["state"] == "locked"
-    restore_device_key(Settings.model_validate(lost), right)
+    await asyncio.to_thread(restore_device_key, Settings.model_validate(lost), right)
     async with running_old_server(lost) as server:
         assert (await rows(authorize(server, old), old)).json()["total"] == 7
     load_device_key(tmp_path / "third")

@@ -106,13 +106,23 @@ def restore_device_key(settings: Settings, recovery_key: str) -> Path:
             f"This is the recovery key of another device key: it opens none of the databases in "
             f"{str(settings.data_dir)!r}. Nothing was changed. Look for the one that the first start there printed."
         )
-    meanwhile = device_key_of(settings) if is_other and has_device_key(settings.config_dir) else None
+    _take_over_stored_keys(settings, key)
     path = keys.restore_device_key(settings.config_dir, recovery_key)
     if is_other:  # the fingerprint on file was wrong
         directory_file.save_key(settings.data_dir, fingerprint(key))
-    if meanwhile is not None:
-        _change_stored_keys(settings, meanwhile, key)
     return path
+
+
+def _take_over_stored_keys(settings: Settings, key: bytes) -> None:
+    """Encrypt with a device key what another one encrypted in PostgreSQL while the right one was missing.
+
+    Only if the databases here show which is the right one: the other may be that of all other nodes.
+    """
+    if settings.database_url is None or not has_device_key(settings.config_dir):
+        return
+    meanwhile, agents = device_key_of(settings), settings.data_dir / "agents"
+    if fits(agents, key) and not fits(agents, meanwhile):
+        _change_stored_keys(settings, meanwhile, key)
 
 
 def _opens_store(settings: Settings, key: bytes) -> bool:

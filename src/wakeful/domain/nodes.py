@@ -10,7 +10,7 @@ MCP_ELSEWHERE = "mcp_elsewhere"  # the reason of a run that waits for a node wit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeIdentity:
-    """What a node is to others."""
+    """The facts about a node that others know."""
 
     owner: str  # of its claims: random, new at every start
     name: str

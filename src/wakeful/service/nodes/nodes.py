@@ -33,7 +33,7 @@ class Nodes:
             await self._store.write(self._describe, is_repeatable=True)
 
     async def leave(self) -> None:
-        """Record that this node shuts down, once; a store that is away is not asked again."""
+        """Record that this node shuts down, once; a store that is unavailable is not asked again."""
         if self._started_at is None:
             return
         self._started_at = None

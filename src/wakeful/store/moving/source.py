@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import apsw
 
-# Not copied: the schema's own record; the search index, which PostgreSQL builds anew; and what is about nodes.
+# Not copied: the schema's own record; the search index, which is built again; and what is about nodes.
 LEFT_OUT = frozenset(
     {
         "migrations",

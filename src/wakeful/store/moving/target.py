@@ -148,7 +148,7 @@ async def open_target(url: str) -> AsyncGenerator[Target]:
         connection: asyncpg.Connection[Any] = await asyncpg.connect(url, timeout=30)
         try:
             if not await connection.fetchval("SELECT pg_try_advisory_lock($1)", _LOCK):
-                raise TargetInUse("Another move to this PostgreSQL database is under way. Wait until it has ended.")
+                raise TargetInUse("Another move to this PostgreSQL database is running. Wait until it has ended.")
             yield Target(connection)
         finally:
             connection.terminate()  # without waiting: the server may be gone
