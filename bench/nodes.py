@@ -26,7 +26,7 @@ from wakeful.config import Settings
 
 OUT = Path(__file__).parent / "out" / "nodes.json"
 COUNTS = (1, 2, 4)
-FIRES = 6_000
+FIRES = 5_000
 IDLE_SECONDS = 30.0
 LISTENERS = (1, 20, 80)
 NOTIFICATIONS = 2_000
@@ -44,6 +44,21 @@ def settings_of(url: str, folder: Path, name: str) -> Settings:
             "claim_batch": 256,
         }
     )
+
+
+class BatchBooker(Booker):
+    """Opens its sessions some at a time: thousands at once would wait for a connection longer than they may."""
+
+    async def settle_in(self) -> None:
+        await self._node.agents.add_user(self._user)
+        for agent in self._agents:
+            await self._node.agents.add(agent)
+        for begin in range(0, FIRES, 250):
+            made = [
+                self._node.sessions.open(self._agents[number % 20].id, self._user.id)
+                for number in range(begin, begin + 250)
+            ]
+            self._sessions += [session.id for session in await asyncio.gather(*made)]
 
 
 # ── A node, in a process of its own ─────────────────────────────────────────────────────────────────────────────────
@@ -127,11 +142,11 @@ async def measure_fires(url: str, folder: Path, count: int, postmaster: int) -> 
     """Book wakes, let nodes fire them, and return what that took."""
     node = build(settings_of(url, folder, "booker"))
     async with node.opened():
-        booker = Booker(node)
+        booker = BatchBooker(node)
         await booker.settle_in()
         due = node.clock.now()
-        for _ in range(0, FIRES, 500):
-            await asyncio.gather(*[node.wakes.book(booker.wake(due)) for _ in range(500)])
+        for _ in range(0, FIRES, 250):
+            await asyncio.gather(*[node.wakes.book(booker.wake(due)) for _ in range(250)])
     nodes = [NodeProcess(url, folder, f"node{number}") for number in range(count)]
     connection = await asyncpg.connect(url)
     began, before = time.perf_counter(), postgres_cpu(postmaster)

@@ -23,11 +23,15 @@ class McpHolds:
         self._clock = clock
         self._rules = rules
         self._directories = directories
+        self._may_be_held = True  # runs, by this node or by one before it
 
     async def sweep(self) -> None:
         """Hold or release queued runs by the MCP servers of the running nodes; end a user's run after ten minutes."""
         now = self._clock.now()
         since = self._directories.alive_since(now)
+        is_missing = await self._store.read(lambda tx: tx.nodes.is_mcp_missing(since), is_single=True)
+        if not is_missing and not self._may_be_held:
+            return  # all that is queued would be read for nothing
 
         async def work(tx: Tx) -> None:
             await tx.nodes.release_for_mcp(since)
@@ -38,6 +42,7 @@ class McpHolds:
                     tx.say(run.session_id, [ErrorFrame(message=_TOO_LONG, code=MCP_ELSEWHERE)], now, run_id=run.id)
 
         await self._store.write(work)
+        self._may_be_held = is_missing
 
 
 async def _note_hold(tx: Tx, run: Run, now: datetime) -> None:

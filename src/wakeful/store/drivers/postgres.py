@@ -66,8 +66,16 @@ class PostgresDatabase:
 
     dialect = "postgres"
 
-    def __init__(self, url: str, *, most_connections: int = 12, lease: timedelta = timedelta(seconds=30)) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        most_connections: int = 12,
+        lease: timedelta = timedelta(seconds=30),
+        hear_within: timedelta = timedelta(seconds=10),  # a notification that it sends to itself at its start
+    ) -> None:
         self._url = url
+        self._hear_within = hear_within
         self._limits = SessionLimits.of_lease(lease)
         self._name = secrets.token_hex(4)  # of this node, in its notifications
         self._most_connections = most_connections
@@ -101,16 +109,20 @@ class PostgresDatabase:
 
     async def _check_listening(self) -> None:
         """Notify ourselves: behind a pooler in transaction mode LISTEN is lost without an error."""
+        await self._notify_self()  # a standby refuses this, and says why
         try:
-            async with asyncio.timeout(self._limits.reach):
+            async with asyncio.timeout(self._hear_within.total_seconds()):
                 await self._is_listening.wait()
                 while not self._has_heard.is_set():
-                    async with self._acquire(self._unsynced) as connection:
-                        await connection.execute(f"SELECT pg_notify('{_CHANNEL}', '{self._name}')")
+                    await self._notify_self()
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(self._has_heard.wait(), _HEAR_SECONDS)
         except TimeoutError as error:
             raise NotificationsLost from error
+
+    async def _notify_self(self) -> None:
+        async with self._acquire(self._unsynced) as connection:
+            await connection.execute(f"SELECT pg_notify('{_CHANNEL}', '{self._name}')")
 
     async def close(self) -> None:
         for task in self._tasks:

@@ -56,6 +56,10 @@ class NodeRows:
         rows = await self._statements.fetch("node_by_owner", {"owner": owner})
         return bool(rows[0]["is_draining"]) if rows and rows[0]["name"] else None
 
+    async def is_mcp_missing(self, since: datetime) -> bool:
+        """Return whether an agent needs MCP servers that no node has had since a moment."""
+        return bool(await self._statements.fetch("agents_without_mcp_node", {"since": to_micros(since)}))
+
     async def hold_for_mcp(self, since: datetime) -> list[Run]:
         """Mark queued runs whose MCP servers no node has had since a moment, and return those newly marked."""
         return self._changed(await self._statements.fetch("hold_runs_for_mcp", {"since": to_micros(since)}))

@@ -30,6 +30,20 @@ UPDATE nodes SET is_draining = :is_draining WHERE owner = :owner RETURNING owner
 -- name: node_by_owner
 SELECT name, is_draining FROM nodes WHERE owner = :owner;
 
+-- name: agents_without_mcp_node
+-- Agents that need MCP servers which no running node has.
+SELECT g.id FROM agents g
+WHERE
+    g.deleted_at IS NULL AND g.mcp_servers <> '[]'
+    /*postgres AND NOT EXISTS (
+        SELECT 1 FROM nodes n
+        WHERE
+            n.seen_at > :since AND n.is_draining = 0
+            AND CAST(g.mcp_servers AS jsonb) <@ CAST(n.mcp_servers AS jsonb)
+    ) */
+    /*sqlite AND :since < 0 */
+LIMIT 1;
+
 -- name: hold_runs_for_mcp
 -- Mark runs whose agent needs MCP servers that no running node has. Each comes back once, when it is marked.
 UPDATE runs SET reason = 'mcp_elsewhere'

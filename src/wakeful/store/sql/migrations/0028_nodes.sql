@@ -7,6 +7,7 @@ ALTER TABLE nodes ADD COLUMN is_draining BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE nodes ADD COLUMN mcp_servers TEXT NOT NULL DEFAULT '[]';
 -- The owner's token in the node's settings or token file: it is not revoked while the node runs.
 ALTER TABLE nodes ADD COLUMN token_id TEXT;
+CREATE INDEX agents_with_mcp_servers ON agents (id) WHERE mcp_servers <> '[]' AND deleted_at IS NULL;
 -- The name of the node that claimed the run last.
 ALTER TABLE runs ADD COLUMN node TEXT;
 -- A copy of an embedded store in PostgreSQL, made by `wakeful move`. No server starts here while it is unfinished or undone.
