@@ -149,6 +149,8 @@ async def measure_fires(url: str, folder: Path, count: int, postmaster: int) -> 
             await asyncio.gather(*[node.wakes.book(booker.wake(due)) for _ in range(250)])
     nodes = [NodeProcess(url, folder, f"node{number}") for number in range(count)]
     connection = await asyncpg.connect(url)
+    heard: list[object] = []
+    await connection.add_listener("wakeful", lambda *_: heard.append(None))
     began, before = time.perf_counter(), postgres_cpu(postmaster)
     for each in nodes:
         each.go()
@@ -165,6 +167,7 @@ async def measure_fires(url: str, folder: Path, count: int, postmaster: int) -> 
         "node_cpu_us_per_fire": round(own / FIRES * 1e6),
         "postgres_cpu_us_per_fire": round(server / FIRES * 1e6),
         "connections_per_node": round(open_now / count, 1),
+        "notifications_per_fire": round(len(heard) / FIRES, 2),
         "claimed_twice": claims,
     }
 
@@ -197,12 +200,7 @@ async def measure_idle(url: str, folder: Path, postmaster: int) -> dict[str, Any
         )
     ]
     sizes = [backend_megabytes(pid) for pid in pids]
-    bytes_each = {
-        table: await connection.fetchval(
-            f"SELECT pg_total_relation_size('{table}') / GREATEST(1, (SELECT COUNT(*) FROM {table}))"
-        )
-        for table in ("sessions", "wakes", "runs")
-    }
+    bytes_each = await measure_rows(connection)
     await connection.close()
     own = node.stop()
     return {
@@ -213,6 +211,24 @@ async def measure_idle(url: str, folder: Path, postmaster: int) -> dict[str, Any
         "connection_mb": round(sum(sizes) / len(sizes), 1),
         "bytes_per_row": bytes_each,
     }
+
+
+async def measure_rows(connection: "asyncpg.Connection[Any]") -> dict[str, int]:
+    """Return the bytes of a row with its indexes, in tables that nobody has changed since they were filled."""
+    found: dict[str, int] = {}
+    for table in ("agents", "sessions", "wakes", "runs"):
+        await connection.execute(f"CREATE TABLE copy_of_{table} (LIKE {table} INCLUDING ALL)")
+        await connection.execute(
+            f"""
+            INSERT INTO copy_of_{table} SELECT (made.one).* FROM (
+                SELECT jsonb_populate_record(t, jsonb_build_object('id', md5(t.id || n)::uuid::text)) AS one
+                FROM (SELECT * FROM {table} LIMIT 20) t, generate_series(1, 1000) n
+            ) AS made
+            """
+        )
+        size = f"SELECT pg_total_relation_size('copy_of_{table}') / (SELECT COUNT(*) FROM copy_of_{table})"
+        found[table] = await connection.fetchval(size)
+    return found
 
 
 async def measure_notify(url: str, listeners: int, postmaster: int) -> float:
