@@ -89,7 +89,9 @@ async def opened_doors(harness: Harness) -> AsyncIterator[Doors]:
     async with harness.node.opened():
         token = harness.node.settings.token
         assert token is not None
-        owner = await settle_owner(harness.node.store, harness.clock, harness.node.settings)
+        owner = await settle_owner(
+            harness.node.store, harness.clock, harness.node.settings, harness.node.services.nodes
+        )
         yield Doors(harness.node, harness.clock, owner, token.get_secret_value())
 
 
@@ -122,7 +124,9 @@ async def opened_rest(settings: dict[str, object], **agent: Any) -> AsyncIterato
     await lay_out(settings)
     harness = Harness(settings | {"token": CHOSEN})
     async with harness.node.opened():
-        harness.user = (await settle_owner(harness.node.store, harness.clock, harness.node.settings)).user
+        harness.user = (
+            await settle_owner(harness.node.store, harness.clock, harness.node.settings, harness.node.services.nodes)
+        ).user
         harness.agent = await harness.add_agent(**agent)
         transport = httpx.ASGITransport(build_http(harness.node), raise_app_exceptions=False)
         headers = {"authorization": f"Bearer {CHOSEN}"}

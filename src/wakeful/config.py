@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -38,6 +39,7 @@ __all__ = [
     "Settings",
     "describe_settings",
     "load_settings",
+    "name_of",
     "secrets_of",
     "trace_settings",
 ]
@@ -171,6 +173,12 @@ class Settings(BaseModel):
         AfterValidator(_check_postgres),
         Says(accepts="an address that starts with postgresql:// or postgres://", default="embedded SQLite"),
     ] = Field(None, description="The PostgreSQL database that several nodes share.")
+    node_name: Annotated[str | None, Says(accepts="up to 100 characters without spaces", default="the host name")] = (
+        Field(None, pattern=WORD, max_length=100, description="The name of this node in runs, logs and metrics.")
+    )
+    database_connections: Whole = _number(
+        12, 2, 100, "Most connections to PostgreSQL of this node's pool; up to four more are open besides."
+    )
     store_encryption: bool = Field(True, description="Encrypt the embedded store. Has no effect on PostgreSQL.")
     device_key: Annotated[
         SecretStr | None,
@@ -460,6 +468,11 @@ SECRETS = frozenset(name for name, field in Settings.model_fields.items() if Sec
 _HIDDEN = SECRETS | {"mcp", "models"}  # never shown in a message
 # Not from the environment: setting a variable of the server can take fewer rights than writing its settings file.
 _FILE_ONLY = frozenset({"shell_network", "shell_read", "shell_unconfined"})
+
+
+def name_of(settings: Settings) -> str | None:
+    """Return the name of a node that shares a store with others; None: the store is embedded."""
+    return None if settings.database_url is None else settings.node_name or socket.gethostname()
 
 
 def secrets_of(settings: Settings) -> list[str]:

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.visits import add_notice, go, log_in
-from live_server import Patient, eventually, running_server
+from browser.visits import add_notice, go, log_in, visit
+from live_server import TOKEN, Patient, eventually, running_server
 from network.http_server import HttpServer
 from openai_server import improvise, refuse
 from wakeful.domain.agents.mcp_servers import McpServer
@@ -361,3 +362,27 @@ async def test_a_notification_leads_to_the_view_it_names(server, agent, come):
         await page.get_by_role("link", name="Look at this").click()
         await page.wait_for_url(f"**/ui/agents/{agent}/views?view=open_tasks")
         await expect(page.get_by_text("water the beans")).to_be_visible()
+
+
+# ── Nodes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_nodes_on_a_shared_store_are_shown_and_drained(built_page, browser, tmp_path, swept_postgres_url):
+    def settings(name):
+        places = {"data_dir": tmp_path / name, "config_dir": tmp_path / "config", "database_url": swept_postgres_url}
+        return places | {"node_name": name}
+
+    async with AsyncExitStack() as stack:
+        here = await stack.enter_async_context(running_server(settings("berlin")))
+        await stack.enter_async_context(running_server(settings("oslo")))
+        login = await log_in(here.address, TOKEN)
+        page = await stack.enter_async_context(visit(browser, login, f"{here.address}/ui/settings"))
+        nodes = page.get_by_role("region", name="Nodes")
+        await expect(nodes.get_by_role("listitem")).to_have_count(2)
+        own, other = await nodes.get_by_role("listitem").all()
+        await expect(own).to_contain_text("berlin this one running")
+        await expect(other).to_contain_text("0 runs now")
+        await other.get_by_role("button", name="Drain").click()
+        await expect(other).to_contain_text("draining")
+        await other.get_by_role("button", name="Stop draining").click()
+        await expect(other).to_contain_text("oslo running")

@@ -1,16 +1,19 @@
 """Builds the base of a node: clock, store and device key."""
 
+import socket
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib.metadata import version
 from pathlib import Path
 from secrets import token_hex
 
 from wakeful.agentdb.keys.keys import is_recovery_key_unshown, to_recovery_key
-from wakeful.app.earlier_data import check_device_key
+from wakeful.app.earlier_data import check_device_key, check_not_moved
 from wakeful.app.files import database_of, device_key_of
 from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.nodes import NodeIdentity
 from wakeful.service.homes.cache_folder import CacheFolder
 from wakeful.store.store import Store
 
@@ -27,6 +30,18 @@ class Base:
     device_key: bytes
     recovery_key: str | None  # of a device key that no successful start has shown yet
     caches: CacheFolder | None  # None: an embedded store, whose files are not caches
+
+    @property
+    def node(self) -> NodeIdentity:
+        """Return what other nodes know of this one."""
+        host = socket.gethostname()
+        return NodeIdentity(
+            owner=self.owner,
+            name=self.settings.node_name or host,
+            version=version("wakeful"),
+            place=f"{host}:{self.settings.data_dir.resolve()}",
+            mcp_servers=tuple(sorted(self.settings.mcp)),
+        )
 
     @property
     def lease(self) -> timedelta:
@@ -47,6 +62,7 @@ class Base:
 
 def build_base(settings: Settings, clock: Clock | None) -> Base:
     """Create the store without opening it, and on the first start the device key."""
+    check_not_moved(settings)
     check_device_key(settings)
     device_key = device_key_of(settings)
     is_unshown = settings.device_key is None and is_recovery_key_unshown(settings.config_dir)

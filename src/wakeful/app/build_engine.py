@@ -12,6 +12,7 @@ from wakeful.runtime.runner import Runner
 from wakeful.runtime.scheduler import Scheduler
 from wakeful.server.services import Services
 from wakeful.service.inbox.outbox import Outbox
+from wakeful.service.nodes.mcp_holds import McpHolds
 from wakeful.service.resources import find_shortages
 from wakeful.service.runs.claims import Claims
 from wakeful.service.runs.memory_holds import MemoryHolds
@@ -30,7 +31,7 @@ def build_engine(
     """Build scheduler, runner and upkeep, and the engine that starts and stops them."""
     settings, store, clock, rules = base.settings, base.store, base.clock, base.rules
     directories = services.directories
-    claims = Claims(store, clock, rules, base.owner, base.lease, directories)
+    claims = Claims(store, clock, rules, base.owner, base.lease, directories, services.nodes.identity)
     firing = Firing(store, clock, rules, base.owner, settings.claim_batch, directories, base.lease)
     runner = Runner(claims, clock, executor, settings.max_headless_runs, note_finished)
     scheduler = Scheduler(
@@ -51,6 +52,8 @@ def build_engine(
         upkeep=_upkeep(base, services, outbox),
         directories=directories,
         holds=MemoryHolds(store, clock, rules, directories),
+        nodes=services.nodes,
+        mcp_holds=McpHolds(store, clock, rules, directories),
         presence=services.presence,
         search_index=services.search_index,
         clock=clock,

@@ -1,10 +1,12 @@
 """Builds the services of a node, which routes, tools and the engine call."""
 
 from datetime import timedelta
+from pathlib import Path
 
 from wakeful.agentdb.keys.agent_keys import Vault
 from wakeful.agentdb.process.engine import DatabaseEngine
 from wakeful.app.build_base import Base
+from wakeful.app.earlier_data import MOVED_AGENTS, MOVED_FILE
 from wakeful.config import Settings
 from wakeful.domain.agents.agents import Known
 from wakeful.hub import Hub
@@ -24,6 +26,7 @@ from wakeful.service.inbox.notices import NoticeService
 from wakeful.service.inbox.push import Push
 from wakeful.service.models.catalog import ModelCatalog
 from wakeful.service.models.models import ModelService
+from wakeful.service.nodes.nodes import Nodes
 from wakeful.service.people.accounts import Accounts
 from wakeful.service.recent_logs import RecentLogs
 from wakeful.service.runs.approvals import Approvals
@@ -78,10 +81,11 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
         hub=hub,
         instructions=instructions,
         mcp_states=mcp_servers.states,
-        metrics=Metrics(store, clock),
+        metrics=Metrics(store, clock, base.node),
         models=models,
-        moving_in=MovingIn(store, clock, directories, files, settings.data_dir / "agents"),
+        moving_in=_moving_in(base, directories, files),
         next_runs=NextRuns(store, wakes, clock, rules, tools_of, data.views_of),
+        nodes=Nodes(store, clock, base.node, directories),
         notices=NoticeService(store, clock),
         pauses=PauseService(store, runs, clock),
         presence=PresenceService(store, clock, base.owner),
@@ -126,6 +130,15 @@ def _agents(base: Base, files: AgentFiles, catalog: ToolCatalog, models: ModelCa
 
     run_limit = timedelta(seconds=base.settings.run_limit_seconds)
     return AgentService(base.store, base.clock, run_limit, files.erase_deleted, known=known)
+
+
+def _moving_in(base: Base, directories: Directories, files: AgentFiles) -> MovingIn:
+    data_dir = base.settings.data_dir
+
+    def find_kept() -> Path | None:
+        return data_dir / MOVED_AGENTS if (data_dir / MOVED_FILE).exists() else None
+
+    return MovingIn(base.store, base.clock, directories, files, data_dir / "agents", find_kept)
 
 
 def _agent_files(base: Base, directories: Directories) -> AgentFiles:

@@ -16,7 +16,7 @@ from wakeful.app.files import note_started
 from wakeful.clock import Clock
 from wakeful.config import Settings
 from wakeful.domain.bounds.limits import Rules
-from wakeful.domain.news import LookAgain, RunQueued, StopAsked, WakeDueSooner
+from wakeful.domain.news import LookAgain, NodeChanged, RunQueued, StopAsked, WakeDueSooner
 from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.types import ClaimedRun
 from wakeful.runtime.engine import Engine
@@ -30,7 +30,9 @@ from wakeful.service.runs.runs import RunService
 from wakeful.service.sessions.presence import PresenceService
 from wakeful.service.sessions.sessions import SessionService
 from wakeful.service.sessions.stream import Stream
+from wakeful.service.shared_key import check_shared_key
 from wakeful.service.store_loss import report_loss
+from wakeful.service.store_moves import check_moves
 from wakeful.service.wakes.pauses import PauseService
 from wakeful.service.wakes.wakes import WakeService
 from wakeful.store.store import Store
@@ -86,9 +88,12 @@ class Wakeful:
         """Open the store and prepare the data directory, without starting the engine."""
         await self.store.open(self.clock.now(), lambda: check_empty_store(self.settings))
         try:
+            await check_moves(self.store)
             await report_loss(self.store, self.clock)
             await asyncio.to_thread(make_private, self.settings.data_dir)
             await self.clock.measure()
+            # Before anything in the data directory is recorded with this device key.
+            await check_shared_key(self.store, self.services.push, self.settings.data_dir, self.settings.config_dir)
             await self.services.directories.enter()
             await self.settle()
             await self.services.moving_in.move_all()
@@ -98,6 +103,7 @@ class Wakeful:
             yield
         finally:
             try:
+                await self.services.nodes.leave()
                 await self.put_away()
             finally:
                 await self.store.close()
@@ -135,6 +141,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     store.on(WakeDueSooner, lambda _: engine.scheduler.nudge())
     store.on(RunQueued, lambda _: engine.runner.nudge())
     store.on(StopAsked, lambda _: engine.runner.look_for_stops())
+    store.on(NodeChanged, lambda _: engine.look_at_node())
     store.on(LookAgain, lambda _: engine.look_again())
 
     async def settle() -> None:
@@ -142,7 +149,6 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
             await base.caches.enter()
         mcp_servers.keep_unconfined(await settle_unconfined(store, settings.mcp))
         await parts.service.catalog.settle()
-        await services.push.settle()
 
     async def put_away() -> None:
         await outbox.aclose()

@@ -9,6 +9,8 @@ from wakeful.service.agents import directory_file
 from wakeful.store.drivers.sqlite import size_of
 
 STORE_FILE = "wakeful.sqlite"
+MOVED_FILE = f"{STORE_FILE}.moved"  # after `wakeful move`
+MOVED_AGENTS = "agents.moved"  # their files then, as they were
 
 
 class StoreMissing(Unavailable):
@@ -17,6 +19,10 @@ class StoreMissing(Unavailable):
 
 class StoreLeftBehind(Unavailable):
     code = "store_left_behind"
+
+
+class StoreMoved(Unavailable):
+    code = "store_moved"
 
 
 class DeviceKeyMissing(Unavailable):
@@ -54,6 +60,23 @@ def is_first_start(settings: Settings) -> bool:
     )
 
 
+def check_not_moved(settings: Settings) -> None:
+    """Refuse to start with an embedded store that was moved to PostgreSQL, where the same wakes fire."""
+    directory = directory_file.find(settings.data_dir)
+    if settings.database_url is not None or directory is None or directory.move is None:
+        return
+    move = directory.move
+    raise StoreMoved(
+        f"The store in {str(settings.data_dir)!r} was moved to PostgreSQL ({move.to}) on {move.at}. Set "
+        "WAKEFUL_DATABASE_URL (database_url) to that database. To use the embedded store again as it was then, run "
+        "`wakeful move --undo`."
+        if move.is_done
+        else f"A move of the store in {str(settings.data_dir)!r} to PostgreSQL ({move.to}) was begun on {move.at} and "
+        "is not finished. Nothing was lost. Go on with `wakeful move`, or go back to the embedded store with "
+        "`wakeful move --undo`."
+    )
+
+
 def check_empty_store(settings: Settings) -> None:
     """Refuse to start with an empty store in a data directory that has been used."""
     data_dir = settings.data_dir
@@ -65,8 +88,8 @@ def check_empty_store(settings: Settings) -> None:
     if settings.database_url is not None and size_of(store):
         raise StoreLeftBehind(
             f"The PostgreSQL database is empty, and there is an embedded store with content at {str(store)!r}. Nothing "
-            "was changed. To use the embedded store, unset WAKEFUL_DATABASE_URL (database_url); its content is "
-            f"not moved to PostgreSQL. {start_over}"
+            "was changed. To move its content to PostgreSQL, run `wakeful move`. To use the embedded store, unset "
+            f"WAKEFUL_DATABASE_URL (database_url). {start_over}"
         )
     traces = find_traces(data_dir)
     if not traces:

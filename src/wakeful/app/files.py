@@ -8,7 +8,7 @@ from wakeful.agentdb.errors import DatabaseLocked
 from wakeful.agentdb.keys import keys
 from wakeful.agentdb.keys.agent_keys import Vault, fits, unwraps_any
 from wakeful.agentdb.keys.keys import fingerprint, has_device_key, load_device_key, to_recovery_key
-from wakeful.app.earlier_data import STORE_FILE, check_empty_store
+from wakeful.app.earlier_data import MOVED_AGENTS, MOVED_FILE, STORE_FILE, check_empty_store
 from wakeful.clock import Clock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.errors import Conflict, NotFound
@@ -28,7 +28,8 @@ def database_of(settings: Settings, clock: Clock | None = None) -> Database:
     """Return the store's database, not opened yet."""
     if settings.database_url is not None:
         lease = timedelta(seconds=settings.lease_seconds)
-        return PostgresDatabase(settings.database_url.get_secret_value(), lease=lease)
+        url = settings.database_url.get_secret_value()
+        return PostgresDatabase(url, most_connections=settings.database_connections, lease=lease)
     key = device_key_of(settings) if settings.store_encryption else None
     sequence = Sequence(settings.data_dir / SEQUENCE_FILE, (clock or SystemClock()).now)
     return SqliteDatabase(settings.data_dir / STORE_FILE, key, sequence)
@@ -63,22 +64,28 @@ def rotate_device_key(settings: Settings) -> tuple[str, list[str]]:
         )
     if not has_device_key(settings.config_dir):
         raise NotFound(f"There is no device key in {str(settings.config_dir)!r}, so there is nothing to change.")
-    agents = settings.data_dir / "agents"
+    places = [settings.data_dir / "agents", settings.data_dir / MOVED_AGENTS]
     with hold(settings.data_dir):
         if settings.database_url is None and not size_of(settings.data_dir / STORE_FILE):
             check_empty_store(settings)  # a store that is restored later would have the old key
         old, new = keys.begin_rotation(settings.config_dir)
-        vault = Vault(lambda agent_id: agents / agent_id, lambda: new)
-        folders = sorted(agents.iterdir()) if agents.exists() else []
-        locked = [folder.name for folder in folders if not vault.rewrap(folder.name, old)]
+        locked = [name for agents in places if agents.exists() for name in _rewrap_agents(agents, old, new)]
         if settings.database_url is None and settings.store_encryption:
             change_key(settings.data_dir / STORE_FILE, old, new)
+        if settings.store_encryption:
+            change_key(settings.data_dir / MOVED_FILE, old, new)  # so that a move can still be undone
         locked += _change_stored_keys(settings, old, new)
         directory = directory_file.find(settings.data_dir)
         if directory is not None and directory.key_fingerprint is not None:
             directory_file.save_key(settings.data_dir, fingerprint(new))
         keys.end_rotation(settings.config_dir)
     return to_recovery_key(new), locked
+
+
+def _rewrap_agents(agents: Path, old: bytes, new: bytes) -> list[str]:
+    """Encrypt the keys of agents' databases in a folder with the new device key; returns those that stay locked."""
+    vault = Vault(lambda agent_id: agents / agent_id, lambda: new)
+    return [folder.name for folder in sorted(agents.iterdir()) if not vault.rewrap(folder.name, old)]
 
 
 def _change_stored_keys(settings: Settings, old: bytes, new: bytes) -> list[str]:
@@ -124,6 +131,7 @@ def restore_device_key(settings: Settings, recovery_key: str) -> Path:
             f"This is the recovery key of another device key: it opens none of the databases in "
             f"{str(settings.data_dir)!r}. Nothing was changed. Look for the one that the first start there printed."
         )
+    _take_over_stored_keys(settings, key)
     path = keys.restore_device_key(settings.config_dir, recovery_key)
     if is_other:  # the fingerprint on file was wrong
         directory_file.save_key(settings.data_dir, fingerprint(key))
@@ -136,6 +144,18 @@ def _fits_databases(settings: Settings, key: bytes) -> bool:
         return fits(settings.data_dir / "agents", key)
     known = read_database_keys(settings.database_url.get_secret_value())
     return not known or unwraps_any(known, key)
+
+
+def _take_over_stored_keys(settings: Settings, key: bytes) -> None:
+    """Encrypt with a device key what another one encrypted in PostgreSQL while the right one was missing.
+
+    Only if the databases show which is the right one: the other may be that of all other nodes.
+    """
+    if settings.database_url is None or not has_device_key(settings.config_dir):
+        return
+    meanwhile = device_key_of(settings)
+    if _fits_databases(settings, key) and not _fits_databases(settings, meanwhile):
+        _change_stored_keys(settings, meanwhile, key)
 
 
 def _opens_store(settings: Settings, key: bytes) -> bool:

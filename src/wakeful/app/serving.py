@@ -33,7 +33,9 @@ def build_http(node: Wakeful) -> ASGIApp:
 
 async def welcome(node: Wakeful) -> str:
     """Make sure that there is an owner with an agent, and return the path of a login link for the owner's browser."""
-    owner = await settle_owner(node.store, node.clock, node.settings)
+    await node.services.directories.arrive()  # before other nodes decide which owner tokens are in use
+    await node.services.nodes.arrive()
+    owner = await settle_owner(node.store, node.clock, node.settings, node.services.nodes)
     await node.agents.make_first(owner.user)
     return f"/login?code={await node.services.accounts.make_login_code(owner)}"
 

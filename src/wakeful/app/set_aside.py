@@ -7,6 +7,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from wakeful.agentdb.keys.keys import has_device_key
+from wakeful.app.earlier_data import MOVED_AGENTS, MOVED_FILE
 from wakeful.app.files import STORE_FILE, device_key_of
 from wakeful.clock import SystemClock
 from wakeful.config import Settings
@@ -25,6 +26,8 @@ _OURS = (
     f"{STORE_FILE}-journal",
     f"{STORE_FILE}-shm",
     f"{STORE_FILE}-wal",
+    MOVED_FILE,
+    MOVED_AGENTS,
     SEQUENCE_FILE,
     "backups",
     "mcp",

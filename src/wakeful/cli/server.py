@@ -38,10 +38,10 @@ def serve(
     from wakeful.app.listening import hide_memory, load_node
     from wakeful.app.listening import serve as listen
     from wakeful.app.logs.lines import setup_logging
-    from wakeful.config import secrets_of
+    from wakeful.config import name_of, secrets_of
 
     is_hidden = hide_memory()  # no core dump or debugger may read the keys in it
-    setup_logging(settings.log_level, settings.log_format, secrets_of(settings))
+    setup_logging(settings.log_level, settings.log_format, secrets_of(settings), name_of(settings))
     if not is_hidden:
         log.warning("other programs of this user can read the server's memory and its keys; only Linux prevents it")
 

@@ -121,6 +121,7 @@ REASONS: Mapping[str, str] = {
     "brake": "too many runs within an hour",
     "missed": "missed",
     "memory_elsewhere": "no running server has its data directory",
+    "mcp_elsewhere": "no running server has its MCP servers",
     "out_of_resources": "the server was out of resources",
     "disk_full": "the server's disk was full",
     "min_interval": "minimum gap between runs",

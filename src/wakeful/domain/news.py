@@ -75,6 +75,13 @@ class ModelsChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeChanged:
+    """A node is to drain, or to claim runs again."""
+
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
 class NoticeAdded:
     """A notice was added to the inbox."""
 
@@ -141,6 +148,7 @@ News = (
     | SessionGone
     | AgentChanged
     | ModelsChanged
+    | NodeChanged
     | NoticeAdded
     | ApprovalChanged
     | DatabaseChanged

@@ -266,6 +266,7 @@ class Run:
     lost_starts: int = 0  # starts that ended in a crash before that
     is_resuming: bool = False  # resumed after a crash, and no step saved since
     stop_requested_at: datetime | None = None
+    node: str | None = None  # the name of the node that claimed it last
 
     @property
     def is_headless(self) -> bool:

@@ -14,6 +14,8 @@ from wakeful.runtime.heartbeat import LeaseHeartbeat
 from wakeful.runtime.runner import Runner
 from wakeful.runtime.scheduler import Scheduler
 from wakeful.service.agents.directories import Directories
+from wakeful.service.nodes.mcp_holds import McpHolds
+from wakeful.service.nodes.nodes import Nodes
 from wakeful.service.runs.memory_holds import MemoryHolds
 from wakeful.service.sessions.presence import PresenceService
 from wakeful.service.sessions.search_index import SearchIndex
@@ -48,6 +50,8 @@ class Engine:
         upkeep: Upkeep,
         directories: Directories,
         holds: MemoryHolds,
+        nodes: Nodes,
+        mcp_holds: McpHolds,
         presence: PresenceService,
         search_index: SearchIndex,
         clock: Clock,
@@ -60,6 +64,9 @@ class Engine:
         self.upkeep = upkeep
         self._directories = directories
         self.holds = holds
+        self._nodes = nodes
+        self.mcp_holds = mcp_holds
+        self._is_draining = False
         self.firing = firing
         self._heartbeat = heartbeat
         self._presence = presence
@@ -70,6 +77,7 @@ class Engine:
         self._find_problems = find_problems  # of other things that runs need
         self._tasks: list[asyncio.Task[None]] = []
         self._health = Health()
+        self._node_nudged = asyncio.Event()
 
     async def start(self) -> None:
         """Recover runs that a crash left behind, then start the tasks."""
@@ -80,6 +88,7 @@ class Engine:
             while await self.firing.recover(every_other_owner=True):
                 pass
         await self._directories.arrive()
+        await self._nodes.arrive()
         self._heartbeat.start()
         self._tasks = [
             asyncio.create_task(self.scheduler.run(), name="wakeful-scheduler"),
@@ -93,6 +102,10 @@ class Engine:
         beat = self._directories.lease / 3
         if self._is_shared:
             self._tasks.append(asyncio.create_task(_every(beat, self._look_for_away), name="wakeful-holds"))
+            self._tasks.append(asyncio.create_task(self._follow_draining(beat), name="wakeful-draining"))
+            self._tasks.append(
+                asyncio.create_task(_every(timedelta(minutes=1), self._nodes.tidy), name="wakeful-node-tokens")
+            )
         else:
             checkpoints = _every(CHECKPOINT_EVERY, self.upkeep.checkpoint)
             self._tasks.append(asyncio.create_task(checkpoints, name="wakeful-checkpoint"))
@@ -112,12 +125,7 @@ class Engine:
         self._tasks = []
         await self.runner.drain()  # after the tasks that claim
         await self._heartbeat.stop()
-        try:
-            await self._directories.leave()
-        except Unavailable as error:
-            log.warning(
-                "store away, so this node counts as running until its lease runs out", extra={"problem": error.message}
-            )
+        await self._nodes.leave()
 
     def look_again(self) -> None:
         """Have every loop look now instead of at its next turn."""
@@ -155,6 +163,29 @@ class Engine:
     async def _look_for_away(self) -> None:
         if not self._are_leases_behind():  # else nodes that had no time to renew their lease look dead
             await self.holds.sweep()
+            await self.mcp_holds.sweep()
+
+    def look_at_node(self) -> None:
+        """Look now whether this node is to drain."""
+        self._node_nudged.set()
+
+    async def _follow_draining(self, every: timedelta) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._node_nudged.wait(), every.total_seconds())
+            self._node_nudged.clear()
+            await _has_succeeded(self.apply_draining)
+
+    async def apply_draining(self) -> None:
+        """Release all runs and claim none if this node is to drain, else claim runs."""
+        is_draining = await self._nodes.look()
+        if is_draining == self._is_draining:
+            return
+        self._is_draining = is_draining
+        if is_draining:
+            await self.runner.drain()
+        else:
+            self.runner.undrain()
 
     async def look_after(self) -> None:
         """Audit the wakes and runs, as every minute; `readiness` reports the findings."""

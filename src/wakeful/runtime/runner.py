@@ -149,16 +149,18 @@ class Runner:
         has_news, self._has_news = self._has_news, False
         await self._pass_on_stops()
         if self._is_draining:
+            await self._release_strays()
+            self._turned_at = self._clock.monotonic()
             return
         if self.shortage is not None:
             self._turned_at = self._clock.monotonic()
             return
-        # An open claim may have been made, and its answer lost on the way. What we do not know of is free.
-        if self._is_claim_open or self._has_strays:
-            await self.claims.give_back_all_but({held.claim for held in self._held.values()})
-        self._is_claim_open, self._has_strays = True, False
+        await self._release_strays()
+        self._is_claim_open = True
         self._claiming = asyncio.create_task(self.claims.claim(self._free_slots()))
         claims = await asyncio.shield(self._claiming)  # cancelled, the store might still carry it out: see `drain`
+        if self._is_draining:
+            return  # begun in between: `drain` waits for the claim, and releases it
         self._is_claim_open = False
         for claimed in claims:
             self._start(claimed)
@@ -166,6 +168,12 @@ class Runner:
         if has_news and self.claims.passes_by and self._second_look is None:
             self._second_look = asyncio.get_running_loop().call_later(_SECOND_LOOK, self._look_once_more)
         self._turned_at = self._clock.monotonic()
+
+    async def _release_strays(self) -> None:
+        # An open claim may have been made, and its answer lost on the way. What we do not know of is free.
+        if self._is_claim_open or self._has_strays:
+            await self.claims.give_back_all_but({held.claim for held in self._held.values()})
+        self._is_claim_open = self._has_strays = False
 
     def _look_once_more(self) -> None:
         self._second_look = None
@@ -196,10 +204,16 @@ class Runner:
                 if tries_left:
                     await asyncio.sleep(PAUSE)
                     continue
+                self._has_strays = True
                 log.warning(
                     "store away, so unfinished runs wait for their leases to run out", extra={"problem": error.message}
                 )
             return
+
+    def undrain(self) -> None:
+        """Claim runs again."""
+        self._is_draining = False
+        self.nudge()
 
     def compare(self, began: float, ours: set[tuple[str, int]]) -> None:
         """Compare the runs that execute here with those that the heartbeat, begun at that moment, found to be ours.

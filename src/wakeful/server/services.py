@@ -20,6 +20,7 @@ from wakeful.service.inbox.feed import Feed
 from wakeful.service.inbox.notices import NoticeService
 from wakeful.service.inbox.push import Push
 from wakeful.service.models.models import ModelService
+from wakeful.service.nodes.nodes import Nodes
 from wakeful.service.people.accounts import Accounts
 from wakeful.service.recent_logs import RecentLogs
 from wakeful.service.runs.approvals import Approvals
@@ -62,6 +63,7 @@ class Services:
     models: ModelService
     moving_in: MovingIn
     next_runs: NextRuns
+    nodes: Nodes
     notices: NoticeService
     pauses: PauseService
     presence: PresenceService

@@ -7,6 +7,7 @@ from wakeful.domain.errors import NotFound, StoreBusy, StoreUnavailable, Unavail
 __all__ = [
     "BrokenReference",
     "ConnectionLost",
+    "NotificationsLost",
     "StoreBusy",
     "StoreClosed",
     "StoreFull",
@@ -25,6 +26,18 @@ class StoreClosed(StoreUnavailable):
 
 class ConnectionLost(StoreUnavailable):
     """The connection broke. With another one the same may work at once."""
+
+
+class NotificationsLost(StoreUnavailable):
+    code = "notifications_lost"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "PostgreSQL's notifications (LISTEN and NOTIFY) do not reach this server, so it would not see what other "
+            "nodes do. WAKEFUL_DATABASE_URL probably leads through a connection pooler in transaction mode. Set "
+            "pool_mode = session in PgBouncer for this database, or connect to PostgreSQL directly. Nothing was "
+            "changed."
+        )
 
 
 class StoreFull(StoreUnavailable):

@@ -22,6 +22,8 @@ from wakeful.store.inbox.notices import Notices
 from wakeful.store.inbox.push import PushRows
 from wakeful.store.migrate import Migration, load_migrations, migrate
 from wakeful.store.models.models import ModelRows
+from wakeful.store.moving.moves import MoveRows
+from wakeful.store.nodes.nodes import NodeRows
 from wakeful.store.people.accounts import AccountRows
 from wakeful.store.rows import to_micros
 from wakeful.store.runs.approvals import ApprovalRows
@@ -51,6 +53,8 @@ class Tx:
         self.homes = HomeRows(statements)
         self.instruction_files = InstructionFileRows(statements)
         self.models = ModelRows(statements)
+        self.moves = MoveRows(statements)
+        self.nodes = NodeRows(statements)
         self.notices = Notices(statements)
         self.presence = Presence(statements)
         self.push = PushRows(statements)

@@ -151,21 +151,6 @@ async def test_another_node_knows_an_added_model_without_a_restart(postgres_url,
             assert catalog.key_of(found) == "k-1"
 
 
-async def test_a_node_with_another_device_key_says_that_it_cannot_open_the_key(postgres_url, tmp_path):
-    here = {"data_dir": tmp_path / "a", "config_dir": tmp_path / "a", "database_url": postgres_url}
-    async with opened_rest(here) as rest:
-        there = tmp_path / "b"
-        other = rest.harness.another_node(data_dir=there, config_dir=there)
-        async with other.opened():
-            await rest.call("POST", "/models", json=ASKED | {"name": "mine", "key": "k-1"})
-            catalog = other.services.models.catalog
-            await catalog.refresh()
-            found = catalog.find("mine")
-            assert found is not None
-            with pytest.raises(ModelKeyUnreadable, match="Give all nodes the same device key"):
-                catalog.key_of(found)
-
-
 @pytest.mark.parametrize("is_encrypted", [True, False])
 async def test_a_rotated_device_key_still_opens_the_keys_of_models(backend_settings, is_encrypted):
     settings = {name: value for name, value in backend_settings.items() if name != "device_key"}

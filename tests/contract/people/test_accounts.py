@@ -24,7 +24,7 @@ def accounts(harness):
 @pytest.fixture
 async def ada(harness):
     """The owner, as their token shows them."""
-    return await settle_owner(harness.node.store, harness.clock, harness.node.settings)
+    return await settle_owner(harness.node.store, harness.clock, harness.node.settings, harness.node.services.nodes)
 
 
 async def come_in(accounts, owner, name="Bob", role="user"):
@@ -338,7 +338,9 @@ def start(backend_settings):
     async def start(**settings):
         harness = Harness(backend_settings | settings)
         async with harness.node.opened():
-            owner = await settle_owner(harness.node.store, harness.clock, harness.node.settings)
+            owner = await settle_owner(
+                harness.node.store, harness.clock, harness.node.settings, harness.node.services.nodes
+            )
             return owner, await known(harness)
 
     async def known(harness):
@@ -386,13 +388,21 @@ async def test_a_token_in_the_settings_takes_the_place_of_the_one_in_the_file(st
 
 async def test_two_nodes_that_start_at_once_make_one_owner(postgres_url, tmp_path):
     settings = [
-        Settings(database_url=SecretStr(postgres_url), data_dir=tmp_path / name, config_dir=tmp_path / name)
+        Settings(
+            database_url=SecretStr(postgres_url),
+            data_dir=tmp_path / name,
+            config_dir=tmp_path / name,
+            device_key=SecretStr("ab" * 32),
+        )
         for name in ("one", "two")
     ]
     worlds = [Harness(each.model_dump(exclude_unset=True)) for each in settings]
     async with worlds[0].node.opened(), worlds[1].node.opened():
         owners = await asyncio.gather(
-            *(settle_owner(harness.node.store, harness.clock, harness.node.settings) for harness in worlds * 3)
+            *(
+                settle_owner(harness.node.store, harness.clock, harness.node.settings, harness.node.services.nodes)
+                for harness in worlds * 3
+            )
         )
         accounts = Accounts(worlds[0].node.store, worlds[0].clock)
         assert {owner.user.id for owner in owners} == {FIRST_OWNER}
@@ -405,7 +415,7 @@ async def test_two_nodes_that_start_at_once_make_one_owner(postgres_url, tmp_pat
 async def test_a_revoked_token_in_the_file_is_replaced_at_the_next_start(harness, accounts, ada):
     old = load_token(harness.node.settings.config_dir)
     await accounts.revoke_token(ada, ada.token_id)
-    await settle_owner(harness.node.store, harness.clock, harness.node.settings)
+    await settle_owner(harness.node.store, harness.clock, harness.node.settings, harness.node.services.nodes)
     new = load_token(harness.node.settings.config_dir)
     assert await accounts.identify(old) is None
     assert (await accounts.identify(new)).user == ada.user
@@ -414,24 +424,24 @@ async def test_a_revoked_token_in_the_file_is_replaced_at_the_next_start(harness
 
 async def test_a_revoked_token_in_the_settings_is_refused_at_the_next_start(harness, accounts):
     settings = harness.node.settings.model_copy(update={"token": SecretStr("leaked")})
-    owner = await settle_owner(harness.node.store, harness.clock, settings)
+    owner = await settle_owner(harness.node.store, harness.clock, settings, harness.node.services.nodes)
     await accounts.revoke_token(owner, owner.token_id)
     with pytest.raises(rules.TokenTaken, match="revoked"):
-        await settle_owner(harness.node.store, harness.clock, settings)
+        await settle_owner(harness.node.store, harness.clock, settings, harness.node.services.nodes)
 
 
 async def test_a_token_in_the_settings_that_is_someone_elses_is_refused(harness, accounts, ada):
     made = await accounts.make_token(ada, name="script", scope="read")
     settings = harness.node.settings.model_copy(update={"token": SecretStr(made.secret)})
     with pytest.raises(rules.TokenTaken, match="'script'"):
-        await settle_owner(harness.node.store, harness.clock, settings)
+        await settle_owner(harness.node.store, harness.clock, settings, harness.node.services.nodes)
     assert (await accounts.identify(made.secret)).scope == "read"
 
 
 async def test_when_the_first_owner_is_gone_the_token_is_the_next_ones(harness, accounts, ada):
     eve = await come_in(accounts, ada, "Eve", "owner")
     await accounts.delete_user(eve, ada.user.id)
-    again = await settle_owner(harness.node.store, harness.clock, harness.node.settings)
+    again = await settle_owner(harness.node.store, harness.clock, harness.node.settings, harness.node.services.nodes)
     assert again == replace(ada, user=eve.user)
 
 
@@ -440,5 +450,5 @@ async def test_a_token_file_without_a_token_is_named_and_left_alone(harness):
     path.parent.mkdir(exist_ok=True)
     path.write_text("\n")
     with pytest.raises(TokenFileUnusable, match="token"):
-        await settle_owner(harness.node.store, harness.clock, harness.node.settings)
+        await settle_owner(harness.node.store, harness.clock, harness.node.settings, harness.node.services.nodes)
     assert path.read_text() == "\n"

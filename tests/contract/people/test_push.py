@@ -22,6 +22,7 @@ from wakeful.domain.inbox.push import BadSubscription, NoSuchBrowser, PushKeyUnr
 from wakeful.domain.types import Notice, Run, Token, User
 from wakeful.service.inbox import push_keys
 from wakeful.service.inbox.notify import Notify
+from wakeful.service.shared_key import check_shared_key
 from wakeful.tools.notify import make_tools
 from wakeful.tools.registry import ToolContext, ToolDeps, Tools
 
@@ -447,7 +448,7 @@ async def test_with_another_device_key_the_server_starts_and_says_that_push_does
     await subscribe(harness, service, login)
     push._device_key = bytes(32)  # noqa: SLF001
     with caplog.at_level(logging.WARNING):
-        await push.settle()
+        await check_shared_key(harness.node.store, push, Path("nowhere"), Path("nowhere"))
     assert "push messages cannot be signed" in caplog.messages
     answer = await call(harness)
     assert "push 'Firefox': failed (Push messages cannot be signed" in answer.text

@@ -26,6 +26,7 @@ from network.own_connections import own_connections
 from network.silent_line import SilentLine
 from openai_server import say
 from wakeful.store.drivers.postgres import PostgresDatabase
+from wakeful.store.errors import NotificationsLost
 
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"  # where Debian has it
 WITHIN = 2.0  # seconds that an answer to a person may take
@@ -336,8 +337,8 @@ async def test_a_node_that_stopped_between_preparing_a_statement_and_running_it_
 
 
 @asynccontextmanager
-async def pgbouncer(url: str, folder: Path) -> AsyncIterator[str]:
-    """Run PgBouncer in session mode in front of a server, and give the URL that leads through it."""
+async def pgbouncer(url: str, folder: Path, mode: str = "session") -> AsyncIterator[str]:
+    """Run PgBouncer in front of a server, and give the URL that leads through it."""
     there = urlsplit(url)
     host = parse_qs(there.query).get("host", [there.hostname])[0]
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -346,7 +347,7 @@ async def pgbouncer(url: str, folder: Path) -> AsyncIterator[str]:
     file.write_text(
         f"[databases]\n* = host={host} port={there.port or 5432} user={there.username or 'postgres'}\n"
         f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n"
-        "pool_mode = session\n"
+        f"pool_mode = {mode}\n"
     )
     # It refuses to run as root; then as the user that the server runs as, who may use its socket.
     as_server = ("-u", pwd.getpwuid(os.stat(host).st_uid).pw_name) if os.geteuid() == 0 else ()  # noqa: PTH116
@@ -366,7 +367,19 @@ async def pgbouncer(url: str, folder: Path) -> AsyncIterator[str]:
         await process.wait()
 
 
-@pytest.mark.skipif(shutil.which("pgbouncer", path=_PATH) is None, reason="PgBouncer is not installed")
+WITH_PGBOUNCER = pytest.mark.skipif(shutil.which("pgbouncer", path=_PATH) is None, reason="PgBouncer is not installed")
+
+
+@WITH_PGBOUNCER
+async def test_behind_pgbouncer_in_transaction_mode_it_does_not_start_and_says_why(settings, tmp_path):
+    if "host=" not in settings["database_url"]:
+        pytest.skip("PgBouncer does not know the password of a given server")
+    async with pgbouncer(settings["database_url"], tmp_path, "transaction") as url:
+        with pytest.raises(NotificationsLost, match="pool_mode = session"):
+            await PostgresDatabase(url, hear_within=timedelta(seconds=2)).open()
+
+
+@WITH_PGBOUNCER
 async def test_a_node_works_through_pgbouncer(settings, tmp_path):
     if "host=" not in settings["database_url"]:
         pytest.skip("PgBouncer does not know the password of a given server")

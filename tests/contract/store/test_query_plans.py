@@ -60,7 +60,8 @@ async def test_postgres_keeps_a_plan_from_an_empty_table_that_fits_a_full_one(po
 
     async def plan(statements: Statements) -> str:
         connection = statements.connection
-        kinds = [{"owner": "TEXT", "directory_id": "TEXT"}.get(parameter, "BIGINT") for parameter in query.names]
+        texts = ("owner", "directory_id", "node", "mcp_servers")
+        kinds = ["TEXT" if parameter in texts else "BIGINT" for parameter in query.names]
         if "json_populate_recordset" in query.sql:
             kinds = ["JSON"]
         await connection.execute(f"PREPARE one ({', '.join(kinds)}) AS {query.sql}")

@@ -132,6 +132,9 @@ NEEDS = {
     ("GET", "/models/{name}"): "admin",
     ("PATCH", "/models/{name}"): "admin",
     ("DELETE", "/models/{name}"): "admin",
+    ("GET", "/nodes"): "read",
+    ("POST", "/nodes/{node_id}/drain"): "admin",
+    ("POST", "/nodes/{node_id}/undrain"): "admin",
     ("GET", "/notifications"): "read",
     ("POST", "/notifications/read"): "chat",
     ("POST", "/notifications/{notification_id}/read"): "chat",
@@ -251,6 +254,7 @@ LOCAL = {
     "path": "AGENTS.md",
     "change_id": "1",
     "name": "evil",  # of a model, which belongs to the server
+    "node_id": "ffffffffffffffff",
     "snapshot": "2026-01-01T000000Z-abcdef.sqlite",
     "table": "notes",
     "view": "all_notes",
@@ -578,8 +582,8 @@ def is_about_people(route: tuple[str, str]) -> bool:
 
 
 def is_about_models(route: tuple[str, str]) -> bool:
-    """Whether it is about the server's models, which belong to nobody and which only owners may see and change."""
-    return route[1].startswith("/models")
+    """Whether it is about the server's models or nodes, which belong to nobody and only owners may see and change."""
+    return route[1].startswith(("/models", "/nodes"))
 
 
 def same_kind(answer: httpx.Response) -> tuple[int, Any]:
@@ -657,8 +661,8 @@ async def test_through_no_route_is_anything_of_another_seen_or_touched(house, wh
 @asynccontextmanager
 async def second_node(stored, tmp_path):
     """Start another node on the same PostgreSQL, with a data directory of its own, and return its address."""
-    folders = {"data_dir": tmp_path / "second"}
-    node = build(Settings.model_validate(stored | folders | {"token": SecretStr(TOKEN)}))
+    folder = {"data_dir": tmp_path / "second"}
+    node = build(Settings.model_validate(stored | folder | {"token": SecretStr(TOKEN)}))
     async with node.running():
         await welcome(node)
         async with asgi_server(build_http(node)) as port:

@@ -191,8 +191,8 @@ async def test_random_restarts_and_cuts_leave_no_gap_and_no_repeat(tmp_path, see
 
 async def test_a_client_of_another_node_sees_a_run_live(postgres_url, tmp_path):
     def settings(name):
-        folder = tmp_path / name
-        return {"data_dir": folder, "config_dir": folder, "database_url": postgres_url, "socket_heartbeat_seconds": 60}
+        places = {"data_dir": tmp_path / name, "config_dir": tmp_path / "config", "database_url": postgres_url}
+        return places | {"socket_heartbeat_seconds": 60}
 
     tap = Tap()
     async with provided(tap) as provider, running_server(settings("a"), provider) as node_a:
@@ -219,8 +219,8 @@ async def test_the_end_of_a_run_is_never_late_at_another_node(postgres_url, tmp_
     """Frames published while a subscriber reads from the store are sent too, not only at the next heartbeat."""
 
     def settings(name):
-        folder = tmp_path / name
-        return {"data_dir": folder, "config_dir": folder, "database_url": postgres_url, "socket_heartbeat_seconds": 60}
+        places = {"data_dir": tmp_path / name, "config_dir": tmp_path / "config", "database_url": postgres_url}
+        return places | {"socket_heartbeat_seconds": 60}
 
     async with (
         provided(always=stream(*text("one ", "two"))) as provider,
@@ -238,7 +238,7 @@ async def test_the_end_of_a_run_is_never_late_at_another_node(postgres_url, tmp_
 
 async def test_a_stop_at_one_node_ends_the_run_at_the_other(postgres_url, tmp_path):
     def settings(name):
-        return {"data_dir": tmp_path / name, "config_dir": tmp_path / name, "database_url": postgres_url}
+        return {"data_dir": tmp_path / name, "config_dir": tmp_path / "config", "database_url": postgres_url}
 
     tap = Tap()
     async with provided(tap) as provider, running_server(settings("a"), provider) as node_a:

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import re
 
 import pytest
 
@@ -67,7 +68,7 @@ def test_messages_fields_and_tracebacks_are_cleaned(style, monkeypatch):
     before = root.handlers[:], root.level, logging.getLogger("uvicorn.error").level
     secret = make_secret()
     try:
-        setup_logging("debug", style, [CHOSEN])
+        setup_logging("debug", style, [CHOSEN], "berlin")
         log = logging.getLogger("some.library")
         try:
             raise RuntimeError(f"no answer from http://x/?ticket={secret} with {CHOSEN}")
@@ -83,6 +84,7 @@ def test_messages_fields_and_tracebacks_are_cleaned(style, monkeypatch):
         logging.getLogger("uvicorn.error").setLevel(uvicorn_level)
     line = said.getvalue()
     assert "no answer from" in line
+    assert re.search(r'node(=|": ?")berlin', line)  # of a node that shares its store with others
     assert secret not in line
     assert CHOSEN not in line
     if style == "json":

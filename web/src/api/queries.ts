@@ -141,6 +141,12 @@ export const providers = queryOptions({
   queryFn: async () => (await call("GET /models/providers")).providers,
   staleTime: Infinity,
 });
+/** The servers on a shared store; no event announces their heartbeats. */
+export const nodes = queryOptions({
+  queryKey: ["nodes"],
+  queryFn: () => call("GET /nodes"),
+  refetchInterval: 10_000,
+});
 export const storage = queryOptions({ queryKey: ["storage"], queryFn: () => call("GET /storage") });
 export const tokens = queryOptions({ queryKey: ["tokens"], queryFn: async () => (await call("GET /tokens")).tokens });
 export const users = queryOptions({ queryKey: ["users"], queryFn: async () => (await call("GET /users")).users });

@@ -871,6 +871,26 @@ export interface NextRunShape {
   updated_at: string;
 }
 
+export interface NodeList {
+  nodes: NodeShape[];
+  this_id: string;
+}
+
+/** One server process on the store. */
+export interface NodeShape {
+  id: string;
+  name: string;
+  version: string;
+  place: string;
+  started_at: string;
+  seen_at: string;
+  is_alive: boolean;
+  is_draining: boolean;
+  mcp_servers: string[];
+  runs: number;
+  agents: number;
+}
+
 /** A notification in the inbox. `view_ref` is a saved view of the agent's database that shows more. */
 export interface NotificationShape {
   id: string;
@@ -1079,6 +1099,7 @@ export interface RunDetail {
   queued_at: string;
   started_at: string | null;
   finished_at: string | null;
+  node: string | null;
   about: string;
   usage: UsageShape | null;
 }
@@ -1101,6 +1122,7 @@ export interface RunEntry {
   queued_at: string;
   started_at: string | null;
   finished_at: string | null;
+  node: string | null;
   about: string;
 }
 
@@ -1134,6 +1156,7 @@ export interface RunShape {
   queued_at: string;
   started_at: string | null;
   finished_at: string | null;
+  node: string | null;
 }
 
 export interface RunWithTexts {
@@ -1154,6 +1177,7 @@ export interface RunWithTexts {
   queued_at: string;
   started_at: string | null;
   finished_at: string | null;
+  node: string | null;
   about: string;
   usage: UsageShape | null;
   brief: string;
@@ -1722,6 +1746,9 @@ export interface Routes {
   "GET /models/{name}": { path: { name: string }; query: Record<never, never>; body?: undefined; answer: ModelShape };
   "PATCH /models/{name}": { path: { name: string }; query: Record<never, never>; body: ModelChange; answer: ModelShape };
   "DELETE /models/{name}": { path: { name: string }; query: { force?: boolean }; body?: undefined; answer: Done };
+  "GET /nodes": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: NodeList };
+  "POST /nodes/{node_id}/drain": { path: { node_id: string }; query: Record<never, never>; body?: undefined; answer: NodeShape };
+  "POST /nodes/{node_id}/undrain": { path: { node_id: string }; query: Record<never, never>; body?: undefined; answer: NodeShape };
   "GET /notifications": { path: Record<never, never>; query: { limit?: number }; body?: undefined; answer: Notifications };
   "POST /notifications/read": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Done };
   "POST /notifications/{notification_id}/read": { path: { notification_id: string }; query: Record<never, never>; body?: undefined; answer: Done };

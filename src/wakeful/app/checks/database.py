@@ -11,7 +11,7 @@ import asyncpg
 
 from wakeful.agentdb.keys.keys import has_device_key
 from wakeful.app.checks.check import Check, skipped, wrong
-from wakeful.app.earlier_data import STORE_FILE, check_empty_store, is_first_start
+from wakeful.app.earlier_data import STORE_FILE, check_empty_store, check_not_moved, is_first_start
 from wakeful.app.files import device_key_of
 from wakeful.config import Settings
 from wakeful.domain.errors import WakefulError
@@ -35,6 +35,7 @@ def check_database(settings: Settings, *, is_running: bool, is_quick: bool) -> C
         return Check(name="database", found="created at the first start")
     path = settings.data_dir / STORE_FILE
     try:
+        check_not_moved(settings)
         if not size_of(path):
             check_empty_store(settings)
             return Check(name="database", found="created at the first start")

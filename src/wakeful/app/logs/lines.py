@@ -17,11 +17,14 @@ _PLAIN = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__) | {
 }
 
 
-def setup_logging(level: str, style: str, secrets: Collection[str] = ()) -> None:
-    """Log to standard error, and redact known secrets and everything that looks like one."""
+def setup_logging(level: str, style: str, secrets: Collection[str] = (), node: str | None = None) -> None:
+    """Log to standard error, and redact known secrets and everything that looks like one.
+
+    With the name of a node, every line has it: lines of several nodes may be collected in one place.
+    """
     handler = logging.StreamHandler()
     redact = redactor(secrets)
-    handler.setFormatter(_Json(redact) if style == "json" else _Text(redact))
+    handler.setFormatter(_Json(redact, node) if style == "json" else _Text(redact, node))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.getLogger("uvicorn.error").setLevel("WARNING" if level == "info" else level.upper())
 
@@ -40,14 +43,18 @@ def _time(record: logging.LogRecord) -> str:
 
 
 class _Formatter(logging.Formatter):
-    def __init__(self, redact: Callable[[str], str]) -> None:
+    def __init__(self, redact: Callable[[str], str], node: str | None = None) -> None:
         super().__init__()
         self._redact = redact
+        self._node = {} if node is None else {"node": node}
+
+    def fields_of(self, record: logging.LogRecord) -> dict[str, Any]:
+        return self._node | fields_of(record)
 
 
 class _Text(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        fields = "".join(f" {key}={value}" for key, value in fields_of(record).items())
+        fields = "".join(f" {key}={value}" for key, value in self.fields_of(record).items())
         room = record.name.removeprefix("wakeful.")
         line = f"{_time(record)} {record.levelname.lower():7} {room}: {record.getMessage()}{fields}"
         return self._redact(f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line)
@@ -60,7 +67,7 @@ class _Json(_Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            **fields_of(record),
+            **self.fields_of(record),
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)

@@ -9,6 +9,7 @@ from wakeful.domain.agents.confinement import REMEDY, Confinement
 from wakeful.domain.agents.directories import MEMORY_ELSEWHERE, Directory, words
 from wakeful.domain.errors import Invalid, LimitReached
 from wakeful.domain.labels import REASONS
+from wakeful.domain.nodes import MCP_ELSEWHERE
 from wakeful.domain.texts import check_size, title_of
 from wakeful.domain.types import Agent, Notice, Run, SetAside, User, Wake
 from wakeful.domain.zones import write_time
@@ -237,6 +238,22 @@ def memory_elsewhere(run: Run, directory: Directory, now: datetime) -> Notice:
         ),
         times={"since": directory.seen_at},
         once_key=f"{MEMORY_ELSEWHERE}:{run.agent_id}:{directory.seen_at.isoformat()}",  # once each time it goes away
+    )
+
+
+def mcp_elsewhere(run: Run, agent: Agent, now: datetime) -> Notice:
+    """A run waits for MCP servers that no running node has."""
+    names = ", ".join(agent.mcp_servers)
+    return _about(
+        run,
+        now,
+        code=MCP_ELSEWHERE,
+        title=f"{agent.name} waits for its MCP servers",
+        body=(
+            f"It uses {names}, and no running node has all of them in its settings. Add them to the settings of a node "
+            "and restart that, or turn them off in Configure of the agent. Its scheduled runs keep their place."
+        ),
+        once_key=f"{MCP_ELSEWHERE}:{agent.id}:{names}:{now:%Y-%m-%d}",  # once a day
     )
 
 

@@ -2,7 +2,7 @@
 
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,21 @@ FILE_NAME = "directory.json"
 _KEY = "device_key"
 _STARTED = "started_at"
 _STORE = "store"
+_MOVE = "move"
 
 
 class DirectoryUnusable(Unavailable):
     code = "directory_unusable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A move of the embedded store to PostgreSQL that was begun here."""
+
+    id: str
+    to: str  # host, port and name of the database
+    at: str
+    is_done: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +41,7 @@ class DirectoryFile:
     takes_any_key: bool = False  # someone wrote null, because the old key is lost
     started_at: str | None = None  # time of the first successful start
     store: str | None = None  # "embedded" or "postgres"
+    move: Move | None = None  # while there is one, the embedded store is not started
 
 
 def load(data_dir: Path) -> DirectoryFile:
@@ -69,6 +81,7 @@ def find(data_dir: Path) -> DirectoryFile | None:
             takes_any_key=_KEY in stored and fingerprint is None,
             started_at=started_at,
             store=store,
+            move=Move(**stored[_MOVE]) if stored.get(_MOVE) is not None else None,
         )
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -90,7 +103,12 @@ def save_started(data_dir: Path, at: str, store: str) -> None:
     _change(data_dir, {_STARTED: at, _STORE: store})
 
 
-def _change(data_dir: Path, changes: dict[str, str]) -> None:
+def save_move(data_dir: Path, move: Move | None) -> None:
+    """Record a move to PostgreSQL, or None when it is undone."""
+    _change(data_dir, {_MOVE: None if move is None else asdict(move)})
+
+
+def _change(data_dir: Path, changes: dict[str, Any]) -> None:
     load(data_dir)  # creates it if it is missing
     path = data_dir / FILE_NAME
     with draft_of(path, _encode(orjson.loads(path.read_bytes()) | changes)) as draft:
@@ -98,5 +116,5 @@ def _change(data_dir: Path, changes: dict[str, str]) -> None:
     sync_folder(data_dir)
 
 
-def _encode(stored: dict[str, str]) -> bytes:
+def _encode(stored: dict[str, Any]) -> bytes:
     return orjson.dumps(stored, option=orjson.OPT_APPEND_NEWLINE)

@@ -1,6 +1,7 @@
-"""Move the files of agents that an earlier version has left in this data directory into their homes.
+"""Move the files of agents that an earlier version or `wakeful move` has left in this data directory into their homes.
 
-They are deleted here when PostgreSQL has them. If the home has another database, as when two nodes with separate disks
+They are deleted here when PostgreSQL has them; after `wakeful move` they are kept beside the embedded store, so that it
+can be undone. If the home has another database, as when two nodes with separate disks
 each created one, the one with the longer changelog is used. The other is kept in quarantine with its key, its tables
 are exported into the workspace, and the agent's user gets a notice.
 """
@@ -10,7 +11,7 @@ import fcntl
 import logging
 import os
 import shutil
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -32,13 +33,22 @@ _LOCK_AGAIN = 0.05  # seconds
 
 
 class MovingIn:
-    def __init__(self, store: Store, clock: Clock, directories: Directories, files: AgentFiles, folder: Path) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        directories: Directories,
+        files: AgentFiles,
+        folder: Path,
+        find_kept: Callable[[], Path | None],
+    ) -> None:
         self._store = store
         self._clock = clock
         self._directories = directories
         self._files = files
         self._adoption = Adoption(files)
         self._folder = folder  # of the agents' folders of earlier versions
+        self._find_kept = find_kept  # returns where to keep them; None: nowhere
 
     async def move_all(self) -> None:
         """Move every agent that has files here; one that cannot be moved is logged, and left as it is."""
@@ -66,7 +76,7 @@ class MovingIn:
                 await self._move_database(agent, old)
             await self._move_files(agent, old)
             await self._directories.note_moved(agent.id)
-            await asyncio.to_thread(shutil.rmtree, old)
+            await asyncio.to_thread(_put_away, old, self._find_kept())
         log.info("files of an agent moved into PostgreSQL", extra={"agent_id": agent.id})
 
     async def _move_database(self, agent: Agent, old: Path) -> None:
@@ -97,6 +107,14 @@ class MovingIn:
             if (old / name).is_dir():
                 await asyncio.to_thread(_copy_missing, old / name, new / name)
         await self._files.save_files(agent.id)
+
+
+def _put_away(folder: Path, kept: Path | None) -> None:
+    if kept is None:
+        shutil.rmtree(folder)
+        return
+    kept.mkdir(mode=0o700, exist_ok=True)
+    folder.rename(kept / folder.name)
 
 
 def _copy_missing(old: Path, new: Path) -> None:

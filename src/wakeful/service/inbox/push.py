@@ -67,14 +67,16 @@ class Push:
         self._private_hosts = frozenset(private_hosts)
         self._sending: set[asyncio.Task[None]] = set()
 
-    async def settle(self) -> None:
-        """Create the key that signs messages, unless this or another node has."""
-        problem = (await self.offer()).problem
-        if problem is not None:  # the server has other things to do
-            log.warning("push messages cannot be signed", extra={"problem": problem})
+    async def replace_key(self) -> None:
+        """Forget the key that signs messages, and the browsers that have subscribed with it."""
+        await self._store.write(lambda tx: tx.push.drop_key())
+        await self.offer()
 
     async def offer(self) -> Offer:
-        """Return the key that browsers need in order to subscribe, if this node can sign with it."""
+        """Return the key that browsers need in order to subscribe, if this node can sign with it.
+
+        It is created at the first start; of several nodes, one creates it.
+        """
         key = await self._key()
         try:
             push_keys.decrypt(self._device_key, key)

@@ -14,7 +14,9 @@ from wakeful.domain.errors import Unavailable
 from wakeful.domain.people.accounts import Identity, TokenTaken
 from wakeful.domain.types import Token, User
 from wakeful.service.durable_files import draft_of
+from wakeful.service.nodes.nodes import Nodes
 from wakeful.service.people.accounts import digest_of, make_secret
+from wakeful.service.store_moves import refuse_moving
 from wakeful.store.people.accounts import OWNER_TOKEN
 from wakeful.store.store import Store, Tx
 
@@ -30,19 +32,24 @@ class _Revoked(TokenTaken):
     pass
 
 
-async def settle_owner(store: Store, clock: Clock, settings: Settings) -> Identity:
+async def settle_owner(store: Store, clock: Clock, settings: Settings, nodes: Nodes) -> Identity:
     """Make sure that there is an owner with the token of these settings. May be called at every start, on every node.
 
-    Owner tokens of earlier starts are revoked, except between nodes that share a store and each created a token.
+    Owner tokens of earlier starts are revoked, except between nodes that share a store: those of running nodes stay,
+    and those that a node created.
     """
+
+    async def settle(secret: str, *, is_only: bool) -> Identity:
+        return await _settle(store, clock, nodes, secret, is_only=is_only)
+
     if settings.token is not None:
-        return await _settle(store, clock, settings.token.get_secret_value(), is_only=True)
+        return await settle(settings.token.get_secret_value(), is_only=True)
     path = settings.config_dir / TOKEN_FILE
     secret = load_token(settings.config_dir) or keep_token(path, make_secret())
     try:
-        return await _settle(store, clock, secret, is_only=not store.is_shared)
+        return await settle(secret, is_only=not store.is_shared)
     except _Revoked:
-        return await _settle(store, clock, _replace(path, make_secret()), is_only=not store.is_shared)
+        return await settle(_replace(path, make_secret()), is_only=not store.is_shared)
 
 
 def load_token(config_dir: Path) -> str | None:
@@ -59,13 +66,14 @@ def load_token(config_dir: Path) -> str | None:
     return secret
 
 
-async def _settle(store: Store, clock: Clock, secret: str, *, is_only: bool) -> Identity:
+async def _settle(store: Store, clock: Clock, nodes: Nodes, secret: str, *, is_only: bool) -> Identity:
     now, digest = clock.now(), digest_of(secret)
 
     async def work(tx: Tx) -> Identity:
         owners = await tx.accounts.hold_owners()
         if not owners:
             await tx.accounts.add_first_owner(User(id=FIRST_OWNER, name="Owner", role="owner", created_at=now))
+            await refuse_moving(tx)  # after the insert, which waits for a move that begins at the same time
             owners = await tx.accounts.hold_owners()
         await _refuse_taken(tx, digest)
         token = Token(
@@ -78,8 +86,7 @@ async def _settle(store: Store, clock: Clock, secret: str, *, is_only: bool) -> 
             created_at=now,
         )
         await tx.accounts.put_owner_token(token)
-        if is_only:
-            await tx.accounts.drop_other_owner_tokens(token.id)
+        await nodes.keep_token(tx, token.id, is_only=is_only)
         return Identity(user=owners[0], scope="admin", token_id=token.id)
 
     return await store.write(work)

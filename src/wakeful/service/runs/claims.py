@@ -11,6 +11,7 @@ from wakeful.domain import ids
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.events import RunFrame, StepSaved
+from wakeful.domain.nodes import NodeIdentity
 from wakeful.domain.runs.runs import LeaseLost, Outcome
 from wakeful.domain.types import ClaimedRun, Decision, Message, Run
 from wakeful.service.agents.directories import Directories
@@ -51,6 +52,7 @@ class Claims:
         owner: str,
         lease: timedelta,
         directories: Directories | None = None,  # None: a node without a data directory
+        node: NodeIdentity | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -58,6 +60,7 @@ class Claims:
         self.owner = owner
         self._lease = lease
         self._directories = directories
+        self._node = node
         self._finish_together = Together(self._finish_all)
         self._renewed_at = clock.monotonic()
         self._is_failing = False  # to renew
@@ -98,6 +101,7 @@ class Claims:
                 messages=_MAX_USER_RUNS,
                 headless=headless,
                 rules=self._rules,
+                node=self._node,
             )
 
         # A claim that a power failure undoes is made again; the first step that the run saves makes it durable.

@@ -5,6 +5,7 @@ from functools import cache
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 from wakeful.clock import Clock
+from wakeful.domain.nodes import NodeIdentity
 from wakeful.domain.people.accounts import Identity, OwnersOnly
 from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.types import Run
@@ -15,7 +16,7 @@ _LONG = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0)
 
 
 class Metrics:
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, node: NodeIdentity) -> None:
         self._store = store
         self._clock = clock
         self._registry = CollectorRegistry()
@@ -39,6 +40,9 @@ class Metrics:
         self._pending = Gauge(
             "wakeful_wakes_pending", "Wakes in the store that are still to fire.", registry=self._registry
         )
+        info = Gauge("wakeful_node_info", "Always 1.", ("node", "version"), registry=self._registry)
+        info.labels(node.name, node.version).set(1)
+        self._draining = Gauge("wakeful_node_draining", "1 while this node claims no runs.", registry=self._registry)
         self._ready = Gauge("wakeful_ready", "1 while this node fires wakes, as /readyz says.", registry=self._registry)
 
     def note_finished(self, run: Run, outcome: Outcome) -> None:
@@ -50,7 +54,7 @@ class Metrics:
         if run.trigger == "wake" and run.attempt == 1:
             self._late.observe((run.started_at - run.nominal_at).total_seconds())
 
-    async def text(self, caller: Identity, *, is_ready: bool) -> bytes:
+    async def text(self, caller: Identity, *, is_ready: bool, is_draining: bool) -> bytes:
         """Return all metrics in Prometheus' text format. Only for owners, because they cover everyone's runs."""
         if caller.user.role != "owner":  # any scope is enough, so that a collector needs no powerful token
             raise OwnersOnly
@@ -63,4 +67,5 @@ class Metrics:
             self._unfinished.labels(status).set(count)
         self._pending.set(pending)
         self._ready.set(is_ready)
+        self._draining.set(is_draining)
         return generate_latest(self._registry)

@@ -18,7 +18,7 @@ from wakeful.store import queries
 from wakeful.store.drivers.database import Deliver, Params, Row, SideConnection, Values, Work
 from wakeful.store.drivers.postgres_errors import LOST, errors_named
 from wakeful.store.drivers.postgres_limits import UNLIMITED, SessionLimits, keep_alive
-from wakeful.store.errors import BrokenReference, ConnectionLost, StoreClosed, StoreUnavailable
+from wakeful.store.errors import BrokenReference, ConnectionLost, NotificationsLost, StoreClosed, StoreUnavailable
 from wakeful.store.news import decode, encode
 
 T = TypeVar("T")
@@ -38,11 +38,18 @@ _CAN_WAIT = (WakeChanged, RunChanged)
 _LONG_SECONDS = 86_400.0  # for a statement whose time depends on the amount of data
 _MIGRATION_WAIT_SECONDS = 60.0
 _ROLLBACK_SECONDS = 1.0
+_HEAR_SECONDS = 1.0
 # The scheduler fires the other wakes meanwhile, and retries one whose row is locked.
 _UNSYNCED = {"synchronous_commit": "off", "lock_timeout": "500"}
 
-# A claim that lost a race for a session, or a deadlock: the work may be run again.
-_RACES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.UniqueViolationError)
+# A claim that lost a race for a session, a deadlock, or a newer node that has added a column which a prepared statement
+# reads (asyncpg prepares it again): the work may be run again.
+_RACES = (
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    asyncpg.UniqueViolationError,
+    asyncpg.InvalidCachedStatementError,
+)
 # After these the state of the connection is unknown, so it is closed.
 _HANGS_UP = (TimeoutError, asyncio.CancelledError)
 
@@ -59,8 +66,16 @@ class PostgresDatabase:
 
     dialect = "postgres"
 
-    def __init__(self, url: str, *, most_connections: int = 12, lease: timedelta = timedelta(seconds=30)) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        most_connections: int = 12,
+        lease: timedelta = timedelta(seconds=30),
+        hear_within: timedelta = timedelta(seconds=10),  # a notification that it sends to itself at its start
+    ) -> None:
         self._url = url
+        self._hear_within = hear_within
         self._limits = SessionLimits.of_lease(lease)
         self._name = secrets.token_hex(4)  # of this node, in its notifications
         self._most_connections = most_connections
@@ -72,16 +87,42 @@ class PostgresDatabase:
         self._unsent: list[News] = []
         self._notifying: asyncio.Task[None] | None = None
         self._is_urgent = asyncio.Event()  # some of the unsent news cannot wait
+        self._is_listening = asyncio.Event()
+        self._has_heard = asyncio.Event()  # a notification of its own has come back
 
     async def open(self, check_empty: Callable[[], None] = lambda: None) -> None:  # noqa: ARG002  (asked once it is open)
         logging.getLogger("asyncpg.pool").addFilter(_is_news)
         with errors_named():
             self._pool = await self._make_pool(self._most_connections, self._limits.sql())
             self._unsynced = await self._make_pool(2, self._limits.sql(_UNSYNCED))
+        self._is_listening.clear()
+        self._has_heard.clear()
         self._tasks = [
             asyncio.create_task(self._keep_listening(), name="wakeful-listen"),
             asyncio.create_task(self._keep_ending_stuck(), name="wakeful-end-stuck"),
         ]
+        try:
+            await self._check_listening()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _check_listening(self) -> None:
+        """Notify ourselves: behind a pooler in transaction mode LISTEN is lost without an error."""
+        await self._notify_self()  # a standby refuses this, and says why
+        try:
+            async with asyncio.timeout(self._hear_within.total_seconds()):
+                await self._is_listening.wait()
+                while not self._has_heard.is_set():
+                    await self._notify_self()
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._has_heard.wait(), _HEAR_SECONDS)
+        except TimeoutError as error:
+            raise NotificationsLost from error
+
+    async def _notify_self(self) -> None:
+        async with self._acquire(self._unsynced) as connection:
+            await connection.execute(f"SELECT pg_notify('{_CHANNEL}', '{self._name}')")
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -163,7 +204,7 @@ class PostgresDatabase:
             log.warning("notifications for other nodes were lost; they poll", extra={"problem": error.message})
 
     async def read(self, work: Work[T], *, is_single: bool = False) -> T:
-        return await _reconnecting(lambda: self._read(work, is_single=is_single), is_repeatable=True)
+        return await _reconnecting(lambda: _race(lambda: self._read(work, is_single=is_single)), is_repeatable=True)
 
     async def _read(self, work: Work[T], *, is_single: bool) -> T:
         async with self._acquire(self._pool) as connection:
@@ -294,7 +335,9 @@ class PostgresDatabase:
 
     def _on_notification(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
         sender, _, text = str(payload).partition(" ")
-        if sender != self._name:  # our own news was delivered when it was committed
+        if sender == self._name:  # our own news was delivered when it was committed
+            self._has_heard.set()
+        else:
             self._deliver(decode(text))
 
     async def _keep_ending_stuck(self) -> None:
@@ -324,6 +367,7 @@ class PostgresDatabase:
                     lost = asyncio.Event()
                     connection.add_termination_listener(lambda _, lost=lost: lost.set())
                     await connection.add_listener(_CHANNEL, self._on_notification)
+                    self._is_listening.set()
                     self._deliver([LookAgain()])
                     is_away = False
                     await lost.wait()

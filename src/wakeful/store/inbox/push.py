@@ -58,6 +58,11 @@ class PushRows:
         params = {"public_key": key.public_key, "encrypted_key": key.encrypted_key, "created_at": to_micros(now)}
         await self._statements.fetch("add_push_key", params)
 
+    async def drop_key(self) -> None:
+        """Delete the key, and the subscriptions that were made with it."""
+        await self._statements.fetch("drop_push_subscriptions", {})
+        await self._statements.fetch("drop_push_key", {})
+
     async def key(self) -> PushKey | None:
         rows = await self._statements.fetch("push_key", {})
         return PushKey(public_key=rows[0]["public_key"], encrypted_key=rows[0]["encrypted_key"]) if rows else None

@@ -65,9 +65,13 @@ class AccountRows:
     async def put_owner_token(self, token: Token) -> None:
         await self._statements.fetch("put_owner_token", TOKENS.write(token))
 
-    async def drop_other_owner_tokens(self, token_id: str) -> None:
-        """Delete the owner's tokens of earlier starts; if one is set again, it is a new token."""
-        for row in await self._statements.fetch("other_owner_tokens", {"id": token_id}):
+    async def drop_other_owner_tokens(self, token_id: str, owner: str, since: datetime) -> None:
+        """Delete the owner's tokens of earlier starts, except those of other nodes that have run since a moment.
+
+        If one is set again, it is a new token.
+        """
+        params = {"id": token_id, "owner": owner, "since": to_micros(since)}
+        for row in await self._statements.fetch("other_owner_tokens", params):
             await self._statements.fetch("drop_passes_of_token", {"token_id": row["id"]})
             await self._statements.fetch("drop_token", {"id": row["id"]})
 

@@ -4,11 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import orjson
+
 from wakeful.domain.agents.homes import WARM
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import NotFound
 from wakeful.domain.frames import wake_fired
 from wakeful.domain.news import RunChanged, RunQueued, StopAsked, WakeDueSooner
+from wakeful.domain.nodes import NodeIdentity
 from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.texts import title_of
 from wakeful.domain.types import ClaimedRun, Run, RunStatus
@@ -189,12 +192,13 @@ class RunRows:
         messages: int,
         headless: int,
         rules: Rules,
+        node: NodeIdentity | None = None,
     ) -> list[Claimed]:
         """Claim up to that number of runs of each sort whose session is free; their once-wakes leave their slots.
 
-        On a shared store, only of agents whose files are in this data directory, or that have none; without a
-        directory only of the latter. An agent's home comes along. While a node that was alive at a time has it, other
-        nodes leave it a moment to claim the run.
+        On a shared store, only of agents whose MCP servers this node has, and whose files are not in another data
+        directory, as an earlier version may have left them. An agent's home comes along. While a node that was alive at
+        a time has it, other nodes leave it a moment to claim the run.
         """
         at = to_micros(now)
         params = {
@@ -204,6 +208,8 @@ class RunRows:
             "directory_id": directory_id,
             "alive_since": at if alive_since is None else to_micros(alive_since),
             "warm_since": to_micros(now - WARM),
+            "node": None if node is None else node.name,
+            "mcp_servers": orjson.dumps(() if node is None else node.mcp_servers).decode(),
             "most_messages": messages,
             "most_headless": max(0, headless),
             "last_hold": to_micros(now + rules.hold_for),

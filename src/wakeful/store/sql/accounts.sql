@@ -26,8 +26,13 @@ VALUES (:id, :user_id, :name, :kind, :scope, :digest, :created_at)
 ON CONFLICT (id) DO UPDATE SET user_id = excluded.user_id;
 
 -- name: other_owner_tokens
--- The ones that earlier starts put there.
-SELECT id FROM tokens WHERE id LIKE 'owner-%' AND id <> :id;
+-- The ones that earlier starts put there, but for those in the settings of other running nodes.
+SELECT id FROM tokens
+WHERE
+    id LIKE 'owner-%' AND id <> :id
+    AND (
+        SELECT 1 FROM nodes n WHERE n.token_id = tokens.id AND n.owner <> :owner AND n.seen_at > :since LIMIT 1
+    ) IS NULL;
 
 -- name: drop_token
 DELETE FROM tokens WHERE id = :id;

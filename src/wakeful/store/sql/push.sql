@@ -53,3 +53,10 @@ ON CONFLICT (id) DO NOTHING;
 
 -- name: push_key
 SELECT public_key, encrypted_key FROM push_key WHERE id = 1;
+
+-- name: drop_push_subscriptions
+-- Each was made with the public key of then, so none can be used with another.
+DELETE FROM push_subscriptions;
+
+-- name: drop_push_key
+DELETE FROM push_key;

@@ -7,12 +7,12 @@
 INSERT INTO runs (
     id, agent_id, user_id, session_id, wake_id, kind, trigger, scheduled_by, nominal_at, covers, priority, turn, status,
     reason, note, error, queued_at, started_at, finished_at, owner, lease_until, fence, attempt, has_called,
-    lost_starts, is_resuming, stop_requested_at
+    lost_starts, is_resuming, stop_requested_at, node
 )
 SELECT
     n.id, n.agent_id, n.user_id, n.session_id, n.wake_id, n.kind, n.trigger, n.scheduled_by, n.nominal_at, n.covers,
     n.priority, n.turn, n.status, n.reason, n.note, n.error, n.queued_at, n.started_at, n.finished_at, n.owner,
-    n.lease_until, n.fence, n.attempt, n.has_called, n.lost_starts, n.is_resuming, n.stop_requested_at
+    n.lease_until, n.fence, n.attempt, n.has_called, n.lost_starts, n.is_resuming, n.stop_requested_at, n.node
 FROM rows(runs) AS n
 WHERE TRUE
 ON CONFLICT DO NOTHING
@@ -22,7 +22,9 @@ ON CONFLICT DO NOTHING
 -- A waiting run covers further planned instants of its wake. No row comes back if it was claimed meanwhile, or if someone
 -- holds it: other wakes are decided about in the same transaction, and do not wait for that.
 UPDATE runs
-SET covers = covers + :more, reason = CASE WHEN reason = 'memory_elsewhere' THEN reason ELSE :reason END
+SET
+    covers = covers + :more,
+    reason = CASE WHEN reason IN ('memory_elsewhere', 'mcp_elsewhere') THEN reason ELSE :reason END
 WHERE
     id = (SELECT r.id FROM runs r WHERE r.id = :id AND r.status = 'queued' /*postgres FOR UPDATE SKIP LOCKED */)
 RETURNING id;
@@ -104,10 +106,11 @@ ORDER BY queued_at DESC, id DESC LIMIT :most;
 -- held no longer, so nobody who writes without a pause can starve it. Paused agents' wakes take no room, but a run that
 -- had begun goes on. After a crash, runs come back one at a time, so that one that kills the process cannot use up the
 -- attempts of the others; one that was lost before it reached a call comes after those that got further. On a shared
--- store, runs of agents whose files are in another data directory are left to the nodes that have it; one that waits for
--- a directory nobody has (reason memory_elsewhere) holds up no other run. Runs of an agent with a home go where another
--- run of it is running, and for a moment to the live node that has its home. Rows that someone holds are passed over, be
--- it the run or the wake that begins with it: the node may be dead. The outer condition is checked again after a wait for
+-- store, runs of agents whose files are in another data directory are left to the nodes that have it, and those of agents
+-- with MCP servers that this node does not have to the nodes that have them; one that waits for a node that is away
+-- (reason memory_elsewhere or mcp_elsewhere) holds up no other run. Runs of an agent with a home go where another run of
+-- it is running, and for a moment to the live node that has its home. Rows that someone holds are passed over, be it the
+-- run or the wake that begins with it: the node may be dead. The outer condition is checked again after a wait for
 -- another node's lock.
 WITH people AS MATERIALIZED (
     SELECT r.id AS run_id, r.is_resuming AS is_resuming FROM runs r
@@ -127,6 +130,13 @@ WITH people AS MATERIALIZED (
                     SELECT 1 FROM nodes n WHERE n.owner = h.holder AND n.seen_at > :alive_since LIMIT 1
                 ) IS NOT NULL
             ) LIMIT 1
+        ) IS NULL
+        AND (
+            SELECT 1 FROM agents g
+            WHERE
+                g.id = r.agent_id AND g.mcp_servers <> '[]'
+                AND NOT (CAST(g.mcp_servers AS jsonb) <@ CAST(:mcp_servers AS jsonb))
+            LIMIT 1
         ) IS NULL */
         AND (SELECT 1 FROM runs b WHERE b.session_id = r.session_id AND b.status = 'running' LIMIT 1) IS NULL
         AND (r.is_resuming = 0 OR (
@@ -135,7 +145,7 @@ WITH people AS MATERIALIZED (
                 SELECT 1 FROM runs f
                 WHERE
                     f.status = 'queued' AND f.trigger = 'message' AND f.is_resuming = 1
-                    /*postgres AND f.reason IS DISTINCT FROM 'memory_elsewhere' */
+                    /*postgres AND COALESCE(f.reason, '') NOT IN ('memory_elsewhere', 'mcp_elsewhere') */
                     AND (f.lost_starts, f.queued_at, f.id) < (r.lost_starts, r.queued_at, r.id)
                     AND (SELECT 1 FROM runs b WHERE b.session_id = f.session_id AND b.status = 'running' LIMIT 1) IS NULL
                 LIMIT 1
@@ -161,6 +171,13 @@ WITH people AS MATERIALIZED (
                     SELECT 1 FROM nodes n WHERE n.owner = h.holder AND n.seen_at > :alive_since LIMIT 1
                 ) IS NOT NULL
             ) LIMIT 1
+        ) IS NULL
+        AND (
+            SELECT 1 FROM agents g
+            WHERE
+                g.id = r.agent_id AND g.mcp_servers <> '[]'
+                AND NOT (CAST(g.mcp_servers AS jsonb) <@ CAST(:mcp_servers AS jsonb))
+            LIMIT 1
         ) IS NULL */
         AND (SELECT 1 FROM runs b WHERE b.session_id = r.session_id AND b.status = 'running' LIMIT 1) IS NULL
         AND (r.trigger <> 'wake' OR (
@@ -173,7 +190,7 @@ WITH people AS MATERIALIZED (
         AND (
             SELECT 1 FROM runs e
             WHERE e.session_id = r.session_id AND e.status = 'queued' AND e.id <> r.id
-            /*postgres AND e.reason IS DISTINCT FROM 'memory_elsewhere' */
+            /*postgres AND COALESCE(e.reason, '') NOT IN ('memory_elsewhere', 'mcp_elsewhere') */
             AND (
                 e.trigger = 'message' OR (e.trigger = 'run_now' AND r.trigger = 'wake')
                 OR (
@@ -196,7 +213,7 @@ WITH people AS MATERIALIZED (
                 SELECT 1 FROM runs f
                 WHERE
                     f.status = 'queued' AND f.trigger <> 'message' AND f.is_resuming = 1
-                    /*postgres AND f.reason IS DISTINCT FROM 'memory_elsewhere' */
+                    /*postgres AND COALESCE(f.reason, '') NOT IN ('memory_elsewhere', 'mcp_elsewhere') */
                     AND (f.lost_starts, f.turn, f.nominal_at, f.id) < (r.lost_starts, r.turn, r.nominal_at, r.id)
                     AND (SELECT 1 FROM runs b WHERE b.session_id = f.session_id AND b.status = 'running' LIMIT 1) IS NULL
                     -- One that is not the first of its session cannot go, so nobody waits for it.
@@ -234,7 +251,8 @@ UPDATE runs
 SET
     status = 'running', owner = :owner, lease_until = :lease_until, fence = fence + 1, attempt = attempt + 1,
     has_called = 0,
-    /*postgres reason = NULLIF(runs.reason, 'memory_elsewhere'), */
+    /*postgres reason = NULLIF(NULLIF(runs.reason, 'memory_elsewhere'), 'mcp_elsewhere'), */
+    node = :node,
     -- Not before it was queued, though the clock of the node that queued it may be a little ahead of ours.
     started_at = COALESCE(started_at, CASE WHEN queued_at > :now THEN queued_at ELSE :now END)
 FROM chosen
@@ -401,6 +419,7 @@ WHERE
     /*postgres AND COALESCE(
         (SELECT d.directory_id FROM agent_directories d WHERE d.agent_id = runs.agent_id LIMIT 1), :directory_id
     ) = :directory_id */
+    /*postgres AND reason IS DISTINCT FROM 'mcp_elsewhere' */
     AND NOT EXISTS (SELECT 1 FROM runs b WHERE b.session_id = runs.session_id AND b.status = 'running')
     AND NOT EXISTS (
         SELECT 1 FROM pauses p

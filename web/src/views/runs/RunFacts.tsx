@@ -9,6 +9,7 @@ import { Fact, Facts } from "../../components/ui/Facts";
 
 export function RunFacts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
   const { usage } = run;
+  const isShared = useQuery(queries.about).data?.store === "postgresql";
   const wait = run.started_at ? (Date.parse(run.started_at) - Date.parse(run.nominal_at)) / 1000 : null;
   return (
     <Facts>
@@ -29,6 +30,7 @@ export function RunFacts({ run, zone }: { run: RunDetail; zone: string | undefin
       )}
       {run.status === "running" && run.started_at && <TimeLeft agentId={run.agent_id} since={run.started_at} />}
       {run.attempt > 1 && <Fact name="Attempt">{run.attempt}</Fact>}
+      {isShared && run.node && <Fact name="Node">{run.node}</Fact>}
       {usage && (
         <>
           <Fact name="Model">{usage.model}</Fact>

@@ -15,6 +15,7 @@ import { SettingsSection } from "../../components/ui/SettingsSection";
 import { BrowserNotifications } from "../inbox/InboxView";
 import { Channels } from "./Channels";
 import { Models } from "./Models";
+import { Nodes } from "./Nodes";
 import { People } from "./People";
 import { Push } from "./Push";
 import { Storage } from "./Storage";
@@ -24,6 +25,7 @@ import "./SettingsView.css";
 
 export default function SettingsView() {
   const me = useQuery(queries.me).data;
+  const isShared = useQuery(queries.about).data?.store === "postgresql";
   const isAdmin = me?.scope === "admin";
   return (
     <div className="page">
@@ -37,6 +39,7 @@ export default function SettingsView() {
         {isAdmin && <Channels />}
         {isAdmin && <Tokens />}
         {isAdmin && me.user.role === "owner" && <People meId={me.user.id} />}
+        {isAdmin && me.user.role === "owner" && isShared && <Nodes />}
         {me?.user.role === "owner" && <Storage />}
         <About />
       </div>

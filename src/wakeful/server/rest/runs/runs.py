@@ -58,6 +58,9 @@ class RunShape(Shape):
     queued_at: AwareDatetime
     started_at: AwareDatetime | None
     finished_at: AwareDatetime | None
+    node: str | None = Field(
+        description="The name of the node that executed it last; null: none yet, or before it was recorded."
+    )
 
 
 class RunEntry(RunShape):

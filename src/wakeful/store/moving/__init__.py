@@ -1,0 +1,1 @@
+"""Copies an embedded store to PostgreSQL, and compares the two row by row."""
