@@ -140,8 +140,10 @@ def restore_device_key(settings: Settings, recovery_key: str) -> Path:
 
 def _fits_databases(settings: Settings, key: bytes) -> bool:
     """Return whether a device key fits a database of an agent, or there is none."""
+    if not fits(settings.data_dir / "agents", key):
+        return False
     if settings.database_url is None:
-        return fits(settings.data_dir / "agents", key)
+        return True
     known = read_database_keys(settings.database_url.get_secret_value())
     return not known or unwraps_any(known, key)
 
