@@ -1,6 +1,7 @@
 """Builds the services of a node, which routes, tools and the engine call."""
 
 from datetime import timedelta
+from importlib.metadata import version
 
 from wakeful.agentdb.keys.agent_keys import Vault
 from wakeful.agentdb.process.engine import DatabaseEngine
@@ -20,12 +21,13 @@ from wakeful.service.inbox.deliverer import Deliverer
 from wakeful.service.inbox.feed import Feed
 from wakeful.service.inbox.notices import NoticeService
 from wakeful.service.inbox.push import Push
+from wakeful.service.metrics.metrics import Metrics
 from wakeful.service.models.catalog import ModelCatalog
 from wakeful.service.models.models import ModelService
 from wakeful.service.people.accounts import Accounts
+from wakeful.service.pings.pings import PING_SECONDS, Pings
 from wakeful.service.recent_logs import RecentLogs
 from wakeful.service.runs.approvals import Approvals
-from wakeful.service.runs.metrics import Metrics
 from wakeful.service.runs.runs import RunService
 from wakeful.service.runs.stopping import Stopping
 from wakeful.service.sessions.presence import PresenceService
@@ -54,7 +56,8 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
     directories = Directories(store, clock, settings.data_dir, base.device_key, base.owner, base.lease)
     instructions = InstructionFiles(store, clock, directories, base.workspace_of)
     uploads = Uploads(store, clock, directories, base.agents_dir, base.workspace_of)
-    files = _agent_files(base, directories)
+    metrics = Metrics(store, clock, version("wakeful"))
+    files = _agent_files(base, directories, metrics)
     data = AgentData(store, files)
     wakes = WakeService(store, clock, rules, directories)
     recalls = Recalls(store, wakes, clock, rules, catalog.names_for, data.names)
@@ -62,7 +65,7 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
     stopping = Stopping(store, clock, rules)
     search_index = SearchIndex(store, clock)
     runs = RunService(store, stopping, clock, rules, directories)
-    channels, push = _channels(base), _push(base)
+    channels, push = _channels(base, metrics), _push(base, metrics)
     return Services(
         accounts=Accounts(store, clock),
         agenda=AgendaService(store, clock, rules),
@@ -76,11 +79,12 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
         hub=hub,
         instructions=instructions,
         mcp_states=mcp_servers.states,
-        metrics=Metrics(store, clock),
+        metrics=metrics,
         models=models,
         next_runs=NextRuns(store, wakes, clock, rules, tools_of, data.views_of),
         notices=NoticeService(store, clock),
         pauses=PauseService(store, runs, clock),
+        pings=_pings(base, metrics),
         presence=PresenceService(store, clock, base.owner),
         profiles=Profiles(store, clock, directories),
         push=push,
@@ -125,12 +129,16 @@ def _agents(base: Base, files: AgentFiles, catalog: ToolCatalog, models: ModelCa
     return AgentService(base.store, base.clock, run_limit, files.erase_deleted, known=known)
 
 
-def _agent_files(base: Base, directories: Directories) -> AgentFiles:
+def _agent_files(base: Base, directories: Directories, metrics: Metrics) -> AgentFiles:
     settings = base.settings
+    engine = DatabaseEngine(max(2, settings.agent_database_workers), on_wait=metrics.note_database_wait)
+    name, text = "wakeful_database_workers", "Worker processes of agents' databases."
+    metrics.watch(name, text, lambda: engine.busy, state="busy")
+    metrics.watch(name, text, lambda: len(engine.workers) - engine.busy, state="idle")
     return AgentFiles(
         base.store,
         base.clock,
-        DatabaseEngine(max(2, settings.agent_database_workers)),
+        engine,
         Vault(lambda agent_id: base.agents_dir / agent_id, lambda: base.device_key),
         settings.agent_database_mb * 1024 * 1024,
         directories,
@@ -138,13 +146,20 @@ def _agent_files(base: Base, directories: Directories) -> AgentFiles:
     )
 
 
-def _channels(base: Base) -> Channels:
-    return Channels(base.store, base.clock, _channel_process(base), base.settings.fetch_private_hosts)
-
-
-def _push(base: Base) -> Push:
+def _channels(base: Base, metrics: Metrics) -> Channels:
     private = base.settings.fetch_private_hosts
-    return Push(base.store, base.clock, base.device_key, _channel_process(base), private)
+    return Channels(base.store, base.clock, _channel_process(base), private, metrics.note_deliveries)
+
+
+def _push(base: Base, metrics: Metrics) -> Push:
+    private, process = base.settings.fetch_private_hosts, _channel_process(base)
+    return Push(base.store, base.clock, base.device_key, process, private, metrics.note_deliveries)
+
+
+def _pings(base: Base, metrics: Metrics) -> Pings:
+    private = base.settings.fetch_private_hosts
+    process = ChannelProcess(private_hosts=private, seconds=PING_SECONDS)
+    return Pings(base.store, base.clock, process, private, metrics.note_ping)
 
 
 def _channel_process(base: Base) -> ChannelProcess:

@@ -127,6 +127,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
 
     def note_finished(run: ClaimedRun, outcome: Outcome) -> None:
         services.metrics.note_finished(run, outcome)
+        services.pings.note_finished(run, outcome)
         titles.note_finished(run, outcome)
 
     executor = executor or build_loop(base, services, briefings, models, tools)
@@ -142,6 +143,8 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         await services.push.settle()
 
     async def put_away() -> None:
+        await services.pings.aclose()
+        await services.metrics.aclose()
         await outbox.aclose()
         await services.push.aclose()
         await titles.stop()

@@ -22,6 +22,7 @@ from wakeful.store.inbox.push import PushRows
 from wakeful.store.migrate import Migration, load_migrations, migrate
 from wakeful.store.models.models import ModelRows
 from wakeful.store.people.accounts import AccountRows
+from wakeful.store.pings.pings import PingRows
 from wakeful.store.rows import to_micros
 from wakeful.store.runs.approvals import ApprovalRows
 from wakeful.store.runs.runs import RunRows
@@ -50,6 +51,7 @@ class Tx:
         self.instruction_files = InstructionFileRows(statements)
         self.models = ModelRows(statements)
         self.notices = Notices(statements)
+        self.pings = PingRows(statements)
         self.presence = Presence(statements)
         self.push = PushRows(statements)
         self.runs = RunRows(statements)

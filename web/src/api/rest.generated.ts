@@ -1532,6 +1532,7 @@ export interface WakeChange {
   instructions?: string | null;
   comment?: string | null;
   muted?: boolean | null;
+  ping_url?: string | null;
 }
 
 export interface WakeList {
@@ -1570,6 +1571,7 @@ export interface WakeShape {
   delivery_phase: string | null;
   created_session_id: string | null;
   muted: boolean;
+  ping_to: string | null;
   created_at: string;
   updated_at: string;
   is_paused: boolean;
@@ -1605,6 +1607,7 @@ export interface WakeWithLastRun {
   delivery_phase: string | null;
   created_session_id: string | null;
   muted: boolean;
+  ping_to: string | null;
   created_at: string;
   updated_at: string;
   is_paused: boolean;

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, cast, get_args
 
 from wakeful.app.logs.lines import fields_of
+from wakeful.app.logs.preparing import Preparing
 from wakeful.app.logs.redaction import redact_all, redactor
 from wakeful.config import Settings, secrets_of
 from wakeful.service.recent_logs import LogLevel, LogLine, RecentLogs
@@ -20,6 +21,7 @@ _LEVELS = get_args(LogLevel)
 def kept_logs(kept: RecentLogs, settings: Settings) -> Generator[None]:
     """Keep the log lines of this process during the block."""
     handler = _Keeping(kept, redactor(secrets_of(settings)))
+    handler.addFilter(Preparing())
     logging.getLogger().addHandler(handler)
     try:
         yield

@@ -10,8 +10,8 @@ _MIN_LENGTH = 6  # a shorter text is not a secret, and would be found inside oth
 
 # Secrets that the server creates: tokens, cookies, page secrets, tickets, login codes.
 _OURS = r"wkf_[\w-]{20,}"
-# A parameter of a URL.
-_IN_QUERY = r"(?<=[?&])(?P<parameter>ticket|code|token|access_token|api_key|key|secret|password)=[^&\s\"'<>\\]+"
+# A parameter of a URL, whatever its name begins with: subscription-key, access_token.
+_IN_QUERY = r"(?<=[?&])(?P<parameter>[\w.-]*(?:ticket|code|token|key|secret|password|signature|sig))=[^&\s\"'<>\\]+"
 # A user and password in a URL.
 _IN_ADDRESS = r"(?<=://)[^/\s:@\"']*:[^/\s@\"']+(?=@)"
 # A header in the forms in which libraries log it: 'Cookie: x', {'cookie': 'x'}, (b'cookie', b'x').
@@ -22,6 +22,12 @@ _HEADER = (
 )
 # A header's value without its name.
 _CREDENTIALS = r"(?P<scheme>\b(?:bearer|basic) )[\w.~+/=-]+"
+# The name of a field whose value is a secret.
+_SECRET_FIELD = re.compile(
+    r"(?:authorization|cookie|x-wakeful-page|api[-_]?key|token|secret|password|ticket)$", re.IGNORECASE
+)
+# A text without any of these holds nothing that the patterns find. Looking for them takes a tenth of the time.
+_SIGNS = ("wkf_", "authorization", "cookie", "x-wakeful-page", "api-key", "bearer ", "basic ", "://", "?", "&")
 
 
 def redactor(known: Collection[str] = ()) -> Callable[[str], str]:
@@ -30,7 +36,13 @@ def redactor(known: Collection[str] = ()) -> Callable[[str], str]:
     words = sorted({*long, *(quote(secret, safe="") for secret in long)}, key=len, reverse=True)
     patterns = [*map(re.escape, words), _OURS, _HEADER, _CREDENTIALS, _IN_QUERY, _IN_ADDRESS]
     found = re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
-    return lambda text: found.sub(_replace, text)
+    signs = (*_SIGNS, *(word.lower() for word in words))
+
+    def redact(text: str) -> str:
+        lower = text.lower()
+        return found.sub(_replace, text) if any(sign in lower for sign in signs) else text
+
+    return redact
 
 
 def redact_all(redact: Callable[[str], str], value: Any) -> Any:
@@ -39,10 +51,15 @@ def redact_all(redact: Callable[[str], str], value: Any) -> Any:
         return value
     if isinstance(value, dict):
         fields = cast(dict[Any, Any], value)
-        return {redact(str(key)): redact_all(redact, each) for key, each in fields.items()}
+        return {redact(str(key)): _redact_field(redact, str(key), each) for key, each in fields.items()}
     if isinstance(value, (list, tuple)):
         return [redact_all(redact, each) for each in cast(Sequence[Any], value)]
     return redact(str(value))
+
+
+def _redact_field(redact: Callable[[str], str], name: str, value: Any) -> Any:
+    is_secret = isinstance(value, (str, bytes)) and _SECRET_FIELD.search(name)
+    return GONE if is_secret else redact_all(redact, value)
 
 
 def _replace(found: re.Match[str]) -> str:
