@@ -34,6 +34,7 @@ QUIET = {
         "AgentRows.forget_changelog_head", "AgentRows.save_changelog_head", "DirectoryRows.bind",
         "DirectoryRows.delete_dead_nodes", "DirectoryRows.delete_node", "DirectoryRows.save", "DirectoryRows.see_node",
         "InstructionFileRows.accept", "InstructionFileRows.mark_compared", "Notices.settle", "Notices.take",
+        "PingRows.take",
         "Presence.end", "Presence.end_all_of_nodes", "Presence.forget", "Presence.save", "RunRows.forget_stop_wish",
         "RunRows.free_stop_wishes", "RunRows.note_calls", "SearchRows.add_earlier", "UnconfinedMcpServers.add",
         "UnconfinedMcpServers.drop", "UnconfinedMcpServers.take_upgrade", "WakeRows.see",

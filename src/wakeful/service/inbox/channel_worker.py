@@ -98,8 +98,12 @@ def _ping(groups: Sequence[Sequence[Mapping[str, Any]]], private_hosts: Iterable
     context = ssl.create_default_context()  # reads certificates, which the guard would refuse
     guard = AddressGuard(private_hosts)
     sys.addaudithook(guard)
+
+    def send(pings: Sequence[Mapping[str, Any]]) -> None:
+        send_in_order(pings, context, guard.reason, _answer)
+
     with ThreadPoolExecutor(max_workers=max(1, len(groups))) as threads:
-        list(threads.map(lambda pings: send_in_order(pings, context, guard.reason, _answer), groups))
+        list(threads.map(send, groups))
 
 
 def inspect(url: str, guard: "AddressGuard") -> dict[str, Any]:

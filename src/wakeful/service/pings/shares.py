@@ -13,7 +13,7 @@ class PingShare:
         self._store = store
         self._clock = clock
         self._pinged_at = float("-inf")
-        self._was_ready = True
+        self._was_ready: bool = True
 
     async def take(self, *, is_ready: bool, every: float) -> bool:
         """Return whether this node pings now, and note that it does.
@@ -25,8 +25,8 @@ class PingShare:
             return await self._store.write(
                 lambda tx: tx.pings.take(now, now - wait, is_ready=is_ready), is_synced=False, is_single=True
             )
-        now = self._clock.monotonic()
-        if now - self._pinged_at < every and is_ready == self._was_ready:
+        seconds = self._clock.monotonic()
+        if seconds - self._pinged_at < every and is_ready == self._was_ready:
             return False
-        self._pinged_at, self._was_ready = now, is_ready
+        self._pinged_at, self._was_ready = seconds, is_ready
         return True
