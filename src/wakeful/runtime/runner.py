@@ -5,6 +5,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextvars import Context
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -20,6 +21,7 @@ from wakeful.domain.runs.runs import LeaseLost, Outcome
 from wakeful.domain.types import ClaimedRun, RunNote, RunUsage
 from wakeful.runtime.executor import Executor, Stop
 from wakeful.runtime.frame_writer import FrameWriter
+from wakeful.service.log_batches import log_each
 from wakeful.service.resources import shortage
 from wakeful.service.retrying import PAUSE, insist
 from wakeful.service.runs.claims import Claimed, Claims
@@ -108,6 +110,7 @@ class Runner:
         )
         self._shortages = 0  # since a run last ended
         self._put_off_runs: set[str] = set()
+        self._ended: list[dict[str, object]] = []  # log lines
         self._turned_at = clock.monotonic()
 
     @property
@@ -320,7 +323,8 @@ class Runner:
         if not log.isEnabledFor(logging.INFO):
             return
         run, usage = held.run, held.usage
-        fields: dict[str, object] = {"status": outcome.status, "trigger": run.trigger, "agent_id": run.agent_id}
+        fields: dict[str, object] = {"run_id": run.id, "session_id": run.session_id, "agent_id": run.agent_id}
+        fields |= {"trigger": run.trigger, "status": outcome.status}
         if run.wake_id is not None:
             fields["wake_id"] = run.wake_id
         if outcome.reason is not None:
@@ -329,7 +333,13 @@ class Runner:
         if usage is not None:
             fields |= {"model": usage.model, "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
             fields["cost_dollars"] = None if usage.cost_micros is None else usage.cost_micros / 1_000_000
-        log.info("run ended", extra=fields)
+        self._ended.append(fields)
+        if len(self._ended) == 1:  # those that end in the same turn of the event loop are logged together
+            asyncio.get_running_loop().call_soon(self._log_ended, context=Context())
+
+    def _log_ended(self) -> None:
+        ended, self._ended = self._ended, []
+        log_each(log, "run ended", ended)
 
     def _release(self, held: _Held) -> None:
         """Have the next turn release a run, not counted as an attempt."""

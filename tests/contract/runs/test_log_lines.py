@@ -7,6 +7,7 @@ import pytest
 from harness import HOUR, MINUTE, Harness
 from wakeful.domain.events import StepSaved
 from wakeful.domain.types import RunUsage
+from wakeful.service.log_batches import EACH
 
 pytestmark = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)  # where the store plays no part
 
@@ -20,8 +21,12 @@ async def harness(backend_settings, caplog):
         yield harness
 
 
-def lines(caplog, *messages: str) -> list[dict]:
-    return [{"message": each.message, **vars(each)} for each in caplog.records if each.message in messages]
+def lines(caplog, message: str) -> list[dict]:
+    found: list[dict] = []
+    for each in caplog.records:
+        if each.message == message:
+            found += [{**vars(each), **fields} for fields in vars(each).get(EACH, [{}])]
+    return found
 
 
 async def test_a_wake_that_fires_and_the_end_of_its_run(harness, caplog):

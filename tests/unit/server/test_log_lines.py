@@ -14,6 +14,7 @@ from wakeful.app.logs.lines import setup_logging
 from wakeful.app.logs.preparing import Preparing
 from wakeful.app.logs.writer import LogWriter
 from wakeful.domain.types import ClaimedRun
+from wakeful.service.log_batches import log_each
 from wakeful.service.people.accounts import make_secret
 from wakeful.service.runs.run_context import enter_run
 
@@ -190,17 +191,31 @@ def test_a_target_that_blocks_holds_up_nobody_and_dropped_lines_are_counted():
         lines.extend(some)
 
     writer = LogWriter(write)
-    for number in range(10_500):
-        writer.handle(logging.makeLogRecord({"msg": f"line {number}", "name": "wakeful"}))
-    assert 0 < writer.dropped <= 500
+    for number in range(500):
+        writer.handle(logging.makeLogRecord({"msg": f"{'x' * 10_000} {number}", "name": "wakeful"}))
+    assert writer.dropped == 100  # beyond four megabytes
     is_free.set()
     writer.flush()
-    text = lines.decode()
-    assert "line 0\n" in text
-    assert "log lines were dropped" in text
+    assert lines.decode().endswith("x 399\n")
     writer.handle(logging.makeLogRecord({"msg": "as before", "name": "wakeful"}))
     writer.flush()
-    assert lines.decode().endswith("as before\n")
+    assert lines.decode().endswith(
+        "x 399\nlog lines were dropped, because the target of the log was blocked\nas before\n"
+    )
+
+
+def test_many_events_of_one_record_are_a_line_each(written):
+    begin, read = written
+    begin()
+    log_each(log, "wake fired", [{"wake_id": "w1", "late_seconds": 0.1}, {"wake_id": "w 2", "late_seconds": 0}])
+    log_each(log, "wake fired", [{"wake_id": "w3"}])
+    log_each(log, "wake fired", [])
+    found = [line.partition(": ")[2] for line in read()]
+    assert found == [
+        "wake fired wake_id=w1 late_seconds=0.1",
+        'wake fired wake_id="w 2" late_seconds=0',
+        "wake fired wake_id=w3",
+    ]
 
 
 def test_a_record_that_cannot_be_written_does_not_end_the_writer(written):

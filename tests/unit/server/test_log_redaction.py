@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakeful.app.logs.redaction import redactor
+from wakeful.app.logs.redaction import Redactor
 from wakeful.service.people.accounts import make_secret
 
 CHOSEN = "a token/that+someone chose"
@@ -26,7 +26,7 @@ CHOSEN = "a token/that+someone chose"
     ],
 )
 def test_what_stands_where_secrets_stand_is_taken_out(line, left):
-    assert redactor()(line.replace("~", "tOp-5ecret_")) == left
+    assert Redactor()(line.replace("~", "tOp-5ecret_")) == left
 
 
 @pytest.mark.parametrize(
@@ -40,15 +40,15 @@ def test_what_stands_where_secrets_stand_is_taken_out(line, left):
     ],
 )
 def test_other_lines_stay_as_they_are(line):
-    assert redactor([CHOSEN])(line) == line
+    assert Redactor([CHOSEN])(line) == line
 
 
 def test_what_we_make_is_found_anywhere():
     secret = make_secret()
-    assert redactor()(f"<Task args=({secret!r},)>x{secret}") == "<Task args=('[secret]',)>x[secret]"
+    assert Redactor()(f"<Task args=({secret!r},)>x{secret}") == "<Task args=('[secret]',)>x[secret]"
 
 
 def test_a_secret_of_the_settings_is_found_anywhere_also_as_part_of_an_address():
-    redact = redactor([CHOSEN])
+    redact = Redactor([CHOSEN])
     assert redact(f"so {CHOSEN} it is") == "so [secret] it is"
     assert redact("/x?y=a%20token%2Fthat%2Bsomeone%20chose") == "/x?y=[secret]"

@@ -3,24 +3,28 @@
 import json
 import logging
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import orjson
 
 from wakeful.app.logs.preparing import VERDICT, Preparing
-from wakeful.app.logs.redaction import redact_all, redactor
+from wakeful.app.logs.redaction import Redactor, find_redactor
 from wakeful.app.logs.writer import LogWriter
+from wakeful.service.log_batches import EACH
 
+_CLEAN = "wakeful_clean"  # attribute of a record: the redactor, and what it made of the fields
 _PLAIN = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__) | {
     "message",
     "asctime",
     "taskName",
     "color_message",
     VERDICT,
+    EACH,
+    _CLEAN,
 }
-_NEEDS_QUOTES = re.compile(r"[\s\"=\x00-\x1f\x7f-\x9f\u2028\u2029]|^$")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -30,13 +34,13 @@ def setup_logging(level: str, style: str, secrets: Collection[str] = ()) -> LogW
     The level is that of Wakeful's own loggers. Libraries log warnings and errors only.
     """
     writer = LogWriter()
-    redact = redactor(secrets)
+    redact = find_redactor(frozenset(secrets))
     writer.setFormatter(_Json(redact) if style == "json" else _Text(redact))
     writer.addFilter(Preparing())
     logging.basicConfig(level="ERROR" if level == "error" else "WARNING", handlers=[writer], force=True)
     logging.getLogger("wakeful").setLevel(level.upper())
     logging.captureWarnings(True)
-    # No handler prints these, and they cost a third of the time that making a record takes.
+    # No handler prints these, and they cost time with each record.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     return writer
 
@@ -46,8 +50,29 @@ def keep_quiet() -> None:
     logging.getLogger().addHandler(logging.NullHandler())
 
 
-def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    return {key: value for key, value in record.__dict__.items() if key not in _PLAIN}
+def clean_fields(redact: Redactor, record: logging.LogRecord) -> list[dict[str, Any]]:
+    """Return the fields of each line of a record, redacted: once, for all handlers with the same redactor."""
+    by, found = record.__dict__.get(_CLEAN, (None, []))
+    if by is not redact:
+        found = redact.clean(_fields_of(record))
+        record.__dict__[_CLEAN] = redact, found
+    return found
+
+
+def _fields_of(record: logging.LogRecord) -> Sequence[Mapping[str, Any]]:
+    """Return the fields of each line of a record. Most records are one line."""
+    common = {key: value for key, value in record.__dict__.items() if key not in _PLAIN}
+    each: Sequence[Mapping[str, Any]] | None = record.__dict__.get(EACH)
+    if each is None:
+        return [common]
+    return [{**fields, **common} for fields in each] if common else each
+
+
+def traceback_of(record: logging.LogRecord) -> str | None:
+    """Return the traceback of a record, if it has one."""
+    if record.exc_text or not record.exc_info:
+        return record.exc_text
+    return logging.Formatter().formatException(record.exc_info)
 
 
 def _time(record: logging.LogRecord) -> str:
@@ -55,35 +80,44 @@ def _time(record: logging.LogRecord) -> str:
 
 
 class _Formatter(logging.Formatter):
-    def __init__(self, redact: Callable[[str], str]) -> None:
+    def __init__(self, redact: Redactor) -> None:
         super().__init__()
         self._redact = redact
-
-    def traceback_of(self, record: logging.LogRecord) -> str | None:
-        if record.exc_text or not record.exc_info:
-            return record.exc_text
-        return self.formatException(record.exc_info)
 
 
 class _Text(_Formatter):
     """One line for each record, whatever is in its fields: a text from outside cannot look like a line of its own."""
 
     def format(self, record: logging.LogRecord) -> str:
-        # Redacted before they are quoted: the patterns do not know escaped quotation marks.
-        clean = redact_all(self._redact, fields_of(record))
-        fields = "".join(f" {key}={_quote(value)}" for key, value in clean.items())
         room = record.name.removeprefix("wakeful.")
         message = _escape(self._redact(record.getMessage()))
-        line = f"{_time(record)} {record.levelname.lower():7} {room}: {message}{fields}"
-        traceback = self.traceback_of(record)
-        return f"{line}\n{self._redact(traceback)}" if traceback else line
+        head = f"{_time(record)} {record.levelname.lower():7} {room}: {message}"
+        # Redacted before they are quoted: the patterns do not know escaped quotation marks.
+        lines = [head + _spell(fields) for fields in clean_fields(self._redact, record)]
+        traceback = traceback_of(record)
+        return "\n".join(lines if traceback is None else [*lines, self._redact(traceback)])
 
 
-def _quote(value: object) -> str:
-    if isinstance(value, (int, float)):
-        return str(value)
-    text = str(value)
-    return _escape(json.dumps(text, ensure_ascii=False)) if _NEEDS_QUOTES.search(text) else text
+def _spell(fields: Mapping[str, Any]) -> str:
+    values = [*map(str, fields.values())]
+    # One look at all values: nearly all of them are ids, codes and numbers.
+    if not all(values) or _needs_quotes("".join(values)):
+        values = [_quote(value) for value in values]
+    return _template(tuple(fields)) % tuple(values)
+
+
+@lru_cache(1_000)
+def _template(names: tuple[str, ...]) -> str:
+    return "".join(f" {name.replace('%', '%%')}=%s" for name in names)
+
+
+def _quote(text: str) -> str:
+    is_plain = text and not _needs_quotes(text)
+    return text if is_plain else _escape(json.dumps(text, ensure_ascii=False))
+
+
+def _needs_quotes(text: str) -> bool:
+    return not text.isprintable() or " " in text or '"' in text or "=" in text
 
 
 def _escape(text: str) -> str:
@@ -92,13 +126,13 @@ def _escape(text: str) -> str:
 
 class _Json(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, Any] = {
+        head: dict[str, Any] = {
             "at": _time(record),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
-            **fields_of(record),
+            "message": self._redact(record.getMessage()),
         }
-        if traceback := self.traceback_of(record):
-            line["exception"] = traceback
-        return orjson.dumps(redact_all(self._redact, line)).decode()
+        traceback = traceback_of(record)
+        end = {} if traceback is None else {"exception": self._redact(traceback)}
+        found = clean_fields(self._redact, record)
+        return "\n".join([orjson.dumps({**head, **fields, **end}).decode() for fields in found])

@@ -6,80 +6,93 @@ import os
 import select
 import sys
 import threading
-import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
-_MAX_QUEUED = 10_000  # lines; beyond, new ones are dropped and counted
-_BATCH = 200  # lines of one write
+_MAX_BYTES = 4_000_000  # of lines that wait; beyond, new ones are dropped and counted
+_NAP = 0.02  # seconds in which lines are collected: waking the thread for each would slow the engine down
 _FLUSH_SECONDS = 2.0  # at the end of the process
 
 Write = Callable[[bytes], None]
 
 
 class LogWriter(logging.Handler):
-    """Queues records for its thread, which formats and writes them. Emitting one never blocks."""
+    """Queues lines for its thread, which writes them. Emitting one never blocks."""
 
     def __init__(self, write: Write | None = None) -> None:
         super().__init__()
         self._write = write or _find_target()
-        self._queue: deque[logging.LogRecord] = deque()
+        self._queue: deque[bytes] = deque()
+        self._waiting = 0  # bytes
         self._has_more = threading.Event()
+        self._is_hurried = threading.Event()
         self._is_idle = threading.Event()
         self._is_idle.set()
         self._unreported = 0
-        self.dropped = 0  # since the start
+        self.dropped = 0  # records, since the start
         self._thread: threading.Thread | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        if len(self._queue) >= _MAX_QUEUED:
+        if self._waiting >= _MAX_BYTES:
             self.dropped += 1
             self._unreported += 1
             return
-        if record.exc_info and not record.exc_text:  # now: a queued traceback would keep its frames alive
-            record.exc_text = logging.Formatter().formatException(record.exc_info)
-        self._queue.append(record)
-        if not self._has_more.is_set():
-            self._is_idle.clear()
-            self._has_more.set()
-            self._start()
+        if self._unreported:
+            dropped, self._unreported = self._unreported, 0
+            self._add(_note_dropped(dropped))
+        self._add(record)
 
     def flush(self) -> None:
         """Wait for the lines so far, but not for long: the target may be blocked."""
-        deadline = time.monotonic() + _FLUSH_SECONDS
-        while self._queue or not self._is_idle.is_set():
-            if not self._is_idle.wait(max(0.0, deadline - time.monotonic())):
-                return
+        self._is_hurried.set()
+        self._is_idle.wait(_FLUSH_SECONDS)
+        self._is_hurried.clear()
 
-    def _start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._keep_writing, name="wakeful-logs", daemon=True)
-            self._thread.start()
+    def _add(self, record: logging.LogRecord) -> None:
+        try:
+            line = self.format(record)
+        except Exception as error:  # noqa: BLE001  a faulty record must not end what it was about
+            line = f"a log record of {record.name} could not be written: {type(error).__name__}"
+        data = f"{line}\n".encode(errors="replace")
+        self._waiting += len(data)
+        self._is_idle.clear()
+        self._queue.append(data)
+        if not self._has_more.is_set():
+            self._has_more.set()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._keep_writing, name="wakeful-logs", daemon=True)
+                self._thread.start()
 
     def _keep_writing(self) -> None:
         while True:
             self._has_more.wait()
+            self._is_hurried.wait(_NAP)
             self._has_more.clear()
             while self._queue:
-                self._write_batch()
-            if not self._has_more.is_set():
-                self._is_idle.set()
+                self._write_queued()
+            with self._locked():
+                if not self._queue:
+                    self._is_idle.set()
 
-    def _write_batch(self) -> None:
-        lines = [self._to_line(self._queue.popleft()) for _ in range(min(_BATCH, len(self._queue)))]
-        if self._unreported:
-            dropped, self._unreported = self._unreported, 0
-            lines.append(self._to_line(_note_dropped(dropped)))
+    def _write_queued(self) -> None:
+        lines = [self._queue.popleft() for _ in range(len(self._queue))]
+        data = b"".join(lines)
         try:
-            self._write("".join(f"{line}\n" for line in lines).encode(errors="replace"))
+            self._write(data)
         except (OSError, ValueError):  # the target is closed: nobody can be told
             self.dropped += len(lines)
+        with self._locked():
+            self._waiting -= len(data)
 
-    def _to_line(self, record: logging.LogRecord) -> str:
+    @contextmanager
+    def _locked(self) -> Generator[None]:
+        """Hold the lock that `emit` is called with."""
+        self.acquire()
         try:
-            return self.format(record)
-        except Exception as error:  # noqa: BLE001  a faulty record must not end the thread that writes all others
-            return f"a log record of {record.name} could not be written: {type(error).__name__}"
+            yield
+        finally:
+            self.release()
 
 
 def count_dropped() -> int:

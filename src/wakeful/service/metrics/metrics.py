@@ -47,17 +47,20 @@ class Metrics:
 
     def note_verdicts(self, verdicts: Sequence[Verdict]) -> None:
         """Count what was decided about due wakes."""
+        fired: dict[str, int] = {}
         for verdict in verdicts:
             wake = verdict.wake
             if verdict.fold is not None:
                 self._folded.inc()
             for run in verdict.runs:
                 if run.status == "queued":
-                    self._fired_as(wake.kind).inc()
+                    fired[wake.kind] = fired.get(wake.kind, 0) + 1
                 else:
                     self._skipped.labels(self._reason(run.reason)).inc(max(1, run.covers))
             if wake.held_by is not None and verdict.decisions:  # else it was counted when the hold began
                 self._held.labels(self._reason(wake.held_by)).inc()
+        for kind, count in fired.items():
+            self._fired.labels(kind).inc(count)
 
     def note_shed(self, run: Run) -> None:
         """Count a low-priority run that found no free slot."""
@@ -150,8 +153,7 @@ class Metrics:
         self._overdue.set(max(0.0, now - next_at) if next_at else 0.0)
 
     def _add_wakes(self) -> None:
-        fired = self._counter("wakeful_wakes_fired", "Runs that due wakes have queued.", "kind")
-        self._fired_as = cache(fired.labels)  # looking up a label costs more than counting
+        self._fired = self._counter("wakeful_wakes_fired", "Runs that due wakes have queued.", "kind")
         self._held = self._counter("wakeful_wakes_held", "Due wakes that were held or deferred.", "reason")
         self._skipped = self._counter("wakeful_wakes_skipped", "Planned times that did not run.", "reason")
         self._folded = self._counter("wakeful_wakes_joined", "Due wakes that joined a run which still waited.")
@@ -163,7 +165,7 @@ class Metrics:
 
     def _add_runs(self) -> None:
         finished = self._counter("wakeful_runs_finished", "Runs that ended on this node.", "trigger", "status")
-        self._finished_as = cache(finished.labels)
+        self._finished_as = cache(finished.labels)  # looking up a label costs more than counting
         self._failed = self._counter("wakeful_runs_failed", "Runs that failed on this node, by error code.", "reason")
         self._took = self._histogram("wakeful_run_seconds", "From the start of a run to its end.", _LONG)
         self._recovered = self._counter(

@@ -1,9 +1,10 @@
 """Firing: read due wakes, apply the rule, write the result, in one transaction per batch."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from wakeful.clock import Clock
 from wakeful.domain.bounds import bounds
@@ -15,6 +16,7 @@ from wakeful.domain.types import Decision, Pause, Run
 from wakeful.domain.wakes.fire import Facts, Verdict, fire
 from wakeful.domain.wakes.kinds import is_bounded
 from wakeful.service.agents.directories import Directories
+from wakeful.service.log_batches import log_each
 from wakeful.service.runs.run_endings import end_wake, note_failure, note_loop_end
 from wakeful.service.sessions.presence import hold_wakes
 from wakeful.store.store import Store, Tx
@@ -82,9 +84,7 @@ class Firing:
 
         # Decisions that a power failure undoes are made again, with the same run ids; a saved step makes them durable.
         decided, written = await self._store.write(work, is_synced=False)
-        if log.isEnabledFor(logging.INFO):
-            for verdict in written:
-                _log_verdict(verdict, now)
+        _log_verdicts(written, now)
         self._observer.on_decided(written)
         return decided
 
@@ -282,23 +282,34 @@ def _count(tally: _Tally, verdict: Verdict, now: datetime) -> None:
     tally.used_today += sum(run.kind == "next_run" for run in queued)
 
 
-def _log_verdict(verdict: Verdict, now: datetime) -> None:
+def _log_verdicts(verdicts: Sequence[Verdict], now: datetime) -> None:
     """Log a line for each run that was queued and each time that was held or skipped."""
+    if not log.isEnabledFor(logging.INFO):
+        return
+    lines: dict[str, list[dict[str, Any]]] = {}
+    for verdict in verdicts:
+        for message, fields in _to_lines(verdict, now):
+            lines.setdefault(message, []).append(fields)
+    for message, of_message in lines.items():
+        log_each(log, message, of_message)
+
+
+def _to_lines(verdict: Verdict, now: datetime) -> Generator[tuple[str, dict[str, Any]]]:
     wake = verdict.wake
     for run in verdict.runs:
-        fields = {"wake_id": wake.id, "run_id": run.id, "agent_id": wake.agent_id, "kind": wake.kind}
+        fields: dict[str, Any] = {"wake_id": wake.id, "run_id": run.id, "agent_id": wake.agent_id, "kind": wake.kind}
         if run.status == "queued":
-            late = round((now - run.nominal_at).total_seconds(), 3)
-            log.info("wake fired", extra=fields | {"late_seconds": late})
+            fields["late_seconds"] = round((now - run.nominal_at).total_seconds(), 3)
+            yield "wake fired", fields
         else:
-            log.info("wake skipped", extra=fields | {"reason": run.reason, "times": run.covers})
+            yield "wake skipped", fields | {"reason": run.reason, "times": run.covers}
     if verdict.fold is not None:
-        log.info("wake joined a queued run", extra={"wake_id": wake.id, "run_id": verdict.fold.into})
+        yield "wake joined a queued run", {"wake_id": wake.id, "run_id": verdict.fold.into}
     if wake.held_by is not None and verdict.decisions:  # else it is held as before
         until = wake.attempt_at.isoformat()
-        log.info("wake held", extra={"wake_id": wake.id, "reason": wake.held_by, "until": until})
+        yield "wake held", {"wake_id": wake.id, "reason": wake.held_by, "until": until}
     if wake.status == "cancelled":
-        log.info("wake ended", extra={"wake_id": wake.id, "reason": wake.reason})
+        yield "wake ended", {"wake_id": wake.id, "reason": wake.reason}
 
 
 def _log_recovery(run: Run) -> None:
