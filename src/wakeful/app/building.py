@@ -122,7 +122,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     services = build_services(base, catalog, mcp_servers, parts.service)
     tools = build_tools(base, services, catalog, fetcher)
     briefings = build_briefings(base, services)
-    titles = Titles(briefings, services.sessions, services.runs, models, clock)
+    titles = Titles(briefings, services.sessions, services.runs, models, clock, services.metrics)
     outbox = Outbox(store, clock, services.deliverer)
 
     def note_finished(run: ClaimedRun, outcome: Outcome) -> None:

@@ -6,12 +6,13 @@ import os
 import select
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 _MAX_BYTES = 4_000_000  # of lines that wait; beyond, new ones are dropped and counted
-_NAP = 0.02  # seconds in which lines are collected: waking the thread for each would slow the engine down
+_PAUSE = 0.02  # seconds between two writes: to wake the thread for each line would slow a busy engine down
 _FLUSH_SECONDS = 2.0  # at the end of the process
 
 Write = Callable[[bytes], None]
@@ -65,12 +66,14 @@ class LogWriter(logging.Handler):
                 self._thread.start()
 
     def _keep_writing(self) -> None:
+        written_at = 0.0
         while True:
             self._has_more.wait()
-            self._is_hurried.wait(_NAP)
+            self._is_hurried.wait(max(0.0, written_at + _PAUSE - time.monotonic()))
             self._has_more.clear()
             while self._queue:
                 self._write_queued()
+            written_at = time.monotonic()
             with self._locked():
                 if not self._queue:
                     self._is_idle.set()

@@ -32,7 +32,7 @@ export function PingField({ shown, change, onChange, described, problem }: Props
       <p className="muted small">
         {change === null
           ? "Its runs will no longer be reported."
-          : "The start and the end of each run are sent there, in the form of healthchecks.io. The service alerts you when a run is late or fails."}
+          : "The start and the end of each run are sent there, in the form of healthchecks.io. The service can alert you when a run is late or fails."}
       </p>
       {shown && change === undefined && (
         <button type="button" onClick={() => onChange(null)}>
