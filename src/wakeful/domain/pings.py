@@ -10,7 +10,7 @@ _HIDDEN = "****"
 
 PingEvent = Literal["start", "ok", "failed", "alive", "unready"]
 
-# What is appended to the path of an address: exit codes for a run, `fail` for the server.
+# Suffixes of the path of an address: exit codes for a run, `fail` for the server.
 _SUFFIXES: dict[PingEvent, str] = {"start": "/start", "ok": "/0", "failed": "/1", "alive": "", "unready": "/fail"}
 
 

@@ -318,7 +318,7 @@ class RunUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingWork:
-    """How much waits in the store, for the metrics."""
+    """The amount of work that waits in the store, for the metrics."""
 
     pending_wakes: int
     next_wake_at: datetime | None  # when the first of them is due

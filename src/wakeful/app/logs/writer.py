@@ -83,7 +83,7 @@ class LogWriter(logging.Handler):
         data = b"".join(lines)
         try:
             self._write(data)
-        except (OSError, ValueError):  # the target is closed: nobody can be told
+        except (OSError, ValueError):  # the target is closed, and there is no other
             self.dropped += len(lines)
         with self._locked():
             self._waiting -= len(data)

@@ -235,7 +235,7 @@ SELECT
 FROM rows(runs) AS n;
 
 -- name: waiting_work
--- What waits, for the metrics.
+-- Counts of waiting work, for the metrics.
 SELECT
     (SELECT COUNT(*) FROM wakes WHERE status = 'pending') AS pending_wakes,
     (SELECT MIN(attempt_at) FROM wakes WHERE status = 'pending') AS next_wake_at,
