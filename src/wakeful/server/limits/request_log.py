@@ -46,4 +46,4 @@ class RequestLog:
 
 def _path(scope: Scope) -> str:
     """Return the path as it was sent, percent-encoded: decoded, it could contain a line break."""
-    return scope.get("raw_path", b"").partition(b"?")[0].decode("latin-1")[:_MAX_PATH]
+    return (scope.get("raw_path") or b"").partition(b"?")[0].decode("latin-1")[:_MAX_PATH]
