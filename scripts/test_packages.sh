@@ -1,6 +1,7 @@
 #!/bin/sh
-# Install Debian's packages that tests use, if we may: bubblewrap (confinement of shell commands), PgBouncer, and the
-# reverse proxies nginx and Caddy. Without them the tests that need them are skipped, and say so.
+# Install Debian's packages that tests use, if we may: bubblewrap (confinement of shell commands), PgBouncer, the reverse
+# proxies nginx and Caddy, and prometheus for promtool, which tests the alert rules. Without them the tests that need them
+# are skipped, and say so.
 set -eu
 
 missing=""
@@ -8,6 +9,7 @@ command -v bwrap >/dev/null || missing="$missing bubblewrap"
 [ -x /usr/sbin/pgbouncer ] || command -v pgbouncer >/dev/null || missing="$missing pgbouncer"
 [ -x /usr/sbin/nginx ] || command -v nginx >/dev/null || missing="$missing nginx-light"
 command -v caddy >/dev/null || missing="$missing caddy"
+command -v promtool >/dev/null || missing="$missing prometheus"
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
   echo "Tests that need$missing are skipped." >&2

@@ -5,6 +5,8 @@ import itertools
 import os
 import shutil
 import tempfile
+import threading
+import time
 import warnings
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -248,3 +250,18 @@ async def harness(backend_settings: dict[str, object]) -> AsyncIterator[Harness]
     async with harness.node.opened():
         await harness.settle_in()
         yield harness
+
+
+@pytest.fixture
+def late_exit_status(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Delay the thread in which asyncio reads the exit status of a child; returns the children it has read."""
+    real, read = os.waitpid, list[int]()
+
+    def waitpid(pid: int, options: int) -> tuple[int, int]:
+        if "waitpid" in threading.current_thread().name:
+            read.append(pid)
+            time.sleep(0.3)
+        return real(pid, options)
+
+    monkeypatch.setattr(os, "waitpid", waitpid)
+    return read

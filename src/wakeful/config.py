@@ -30,6 +30,7 @@ from wakeful.domain.errors import WakefulError
 from wakeful.domain.models.models import Model
 from wakeful.domain.models.names import check_written
 from wakeful.domain.models.settings import read_models
+from wakeful.domain.pings import check_ping_url, path_of
 from wakeful.sources import DEFAULT_HOST, DEFAULT_PORT, FILE_NAME, PREFIX, TOKEN_FILE, Given, as_variable
 
 __all__ = [
@@ -133,6 +134,15 @@ def _check_printable(secret: SecretStr | None) -> SecretStr | None:
     if not text or not all("!" <= character <= "~" for character in text):
         raise ValueError("not fit for a header")
     return secret
+
+
+def _check_ping_url(url: SecretStr | None) -> SecretStr | None:
+    if url is not None:
+        try:
+            check_ping_url(url.get_secret_value())
+        except WakefulError:
+            raise ValueError("not an address to ping") from None
+    return url
 
 
 def _check_device_key(key: SecretStr | None) -> SecretStr | None:
@@ -344,6 +354,19 @@ class Settings(BaseModel):
     log_format: Literal["text", "json"] = Field(
         "text", description="Log each message as a line of text or as a JSON object."
     )
+    log_requests: bool = Field(
+        False, description="Log each HTTP request and each closed socket, without queries, headers and bodies."
+    )
+
+    heartbeat_url: Annotated[
+        SecretStr | None,
+        AfterValidator(_check_ping_url),
+        Says(accepts="an http:// or https:// address without user name and password", default="none"),
+    ] = Field(
+        None,
+        description="Address that is pinged once a minute while wakes are fired, and with `/fail` while they are not; "
+        "see [monitoring](../monitoring.md#the-dead-mans-switch).",
+    )
 
     agent_database_mb: Whole = _number(
         100, 1, 100_000, "Size limit of an agent's own database in mebibytes, unless the agent has its own limit."
@@ -467,7 +490,7 @@ def _is_loopback(host: str) -> bool:
 SECRETS = frozenset(name for name, field in Settings.model_fields.items() if SecretStr in get_args(field.annotation))
 _HIDDEN = SECRETS | {"mcp", "models"}  # never shown in a message
 # Not from the environment: setting a variable of the server can take fewer rights than writing its settings file.
-_FILE_ONLY = frozenset({"shell_network", "shell_read", "shell_unconfined"})
+_FILE_ONLY = frozenset({"heartbeat_url", "shell_network", "shell_read", "shell_unconfined"})
 
 
 def name_of(settings: Settings) -> str | None:
@@ -480,7 +503,9 @@ def secrets_of(settings: Settings) -> list[str]:
     kept: list[SecretStr | None] = [getattr(settings, name) for name in sorted(SECRETS)]
     headers = [value for server in settings.mcp.values() for value in server.headers.values()]
     keys = [model.key for model in settings.models.values() if model.key is not None]
-    return [secret.get_secret_value() for secret in kept if secret is not None] + headers + keys
+    secrets = [secret.get_secret_value() for secret in kept if secret is not None] + headers + keys
+    # The secret part of an address to ping may be logged without its host.
+    return secrets if settings.heartbeat_url is None else [*secrets, path_of(settings.heartbeat_url.get_secret_value())]
 
 
 def load_settings(environ: Mapping[str, str] | None = None, **options: object) -> Settings:
@@ -594,8 +619,9 @@ def _secret_from(config_dir: Path, environ: Mapping[str, str]) -> Callable[[Lite
 def _read_environment(environ: Mapping[str, str], problems: list[str]) -> dict[str, object]:
     written = sources.read_variables(environ)
     for name in sorted(_FILE_ONLY):
-        if written.pop(as_variable(name), None) is not None:
-            problems.append(f"{as_variable(name)} (the environment) is refused: {name} can only be set in {FILE_NAME}.")
+        for variable in (as_variable(name), as_variable(f"{name}_file")):
+            if written.pop(variable, None) is not None:
+                problems.append(f"{variable} (the environment) is refused: {name} can only be set in {FILE_NAME}.")
     return written
 
 

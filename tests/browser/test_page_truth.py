@@ -117,6 +117,31 @@ async def described_by(field):
     return await field.get_attribute("aria-describedby")
 
 
+async def test_runs_are_reported_to_an_address_that_the_page_never_shows(server, agent, come):
+    wake_id, place = await book(server, agent, "message")
+    async with come(place) as page:
+        await page.get_by_role("button", name="Edit", exact=True).click()
+        dialog = dialog_of(page)
+        await dialog.get_by_text("Report runs to a monitoring service").click()
+        address = dialog.get_by_label("Ping address")
+        await address.fill("http://127.0.0.1/secret-check")
+        await dialog.get_by_role("button", name="Save").click()
+        error = page.locator(f"[id='{await described_by(address)}']")
+        await expect(error).to_contain_text("is not on the public internet")
+        await address.fill("http://93.184.215.14/secret-check")
+        await shoot(page, "ping-address")
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(dialog).to_have_count(0)
+        await page.get_by_role("button", name="Edit", exact=True).click()
+        await expect(address).to_have_attribute("placeholder", "unchanged: http://93.184.215.14/****")
+        assert "secret-check" not in await page.content()
+        await shoot(page, "ping-address-set")
+        await dialog.get_by_role("button", name="Remove address").click()
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(dialog).to_have_count(0)
+    assert (await server.call("GET", f"/wakes/{wake_id}"))["ping_to"] is None
+
+
 # ── What will really happen ─────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -161,6 +161,19 @@ def test_a_wrong_secret_is_refused_without_showing_it(config_dir, variable, valu
     assert value not in message
 
 
+@pytest.mark.parametrize("variable", ["WAKEFUL_HEARTBEAT_URL", "WAKEFUL_HEARTBEAT_URL_FILE"])
+def test_the_heartbeat_address_comes_from_the_file_alone(config_dir, variable):
+    message = problems_of(config_dir, **{variable: "https://hunter2.example/x"})
+    assert message == f"{variable} (the environment) is refused: heartbeat_url can only be set in wakeful.toml."
+
+
+@pytest.mark.parametrize("address", ["ftp://hunter2", "https://me:hunter2@x", "https://x/hunter2#y", "hunter2"])
+def test_a_wrong_heartbeat_address_is_refused_without_showing_it(config_dir, address):
+    message = problems_of(config_dir, f'heartbeat_url = "{address}"')
+    assert "heartbeat_url" in message
+    assert "hunter2" not in message
+
+
 def test_every_problem_is_reported_at_once(config_dir):
     message = problems_of(config_dir, "prot = 1", WAKEFUL_PORT="x", WAKEFUL_LOG_FORMAT="y", WAKEFUL_TOKEN_FILE="/nope")
     assert len(message.splitlines()) == 4

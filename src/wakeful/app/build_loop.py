@@ -64,6 +64,7 @@ def build_loop(base: Base, services: Services, briefings: Briefings, models: Mod
         services.instructions,
         services.data.files,
         services.notices,
+        services.metrics,
         subagents=SubagentLimits(depth=base.settings.subagent_depth, per_run=base.settings.subagents_per_run),
         small_window=base.settings.small_window,
         asks_for_promises=base.settings.promise_reminders,

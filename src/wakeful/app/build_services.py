@@ -24,13 +24,14 @@ from wakeful.service.inbox.deliverer import Deliverer
 from wakeful.service.inbox.feed import Feed
 from wakeful.service.inbox.notices import NoticeService
 from wakeful.service.inbox.push import Push
+from wakeful.service.metrics.metrics import Metrics
 from wakeful.service.models.catalog import ModelCatalog
 from wakeful.service.models.models import ModelService
 from wakeful.service.nodes.nodes import Nodes
 from wakeful.service.people.accounts import Accounts
+from wakeful.service.pings.pings import PING_SECONDS, Pings
 from wakeful.service.recent_logs import RecentLogs
 from wakeful.service.runs.approvals import Approvals
-from wakeful.service.runs.metrics import Metrics
 from wakeful.service.runs.runs import RunService
 from wakeful.service.runs.stopping import Stopping
 from wakeful.service.sessions.presence import PresenceService
@@ -57,7 +58,8 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
     hub = Hub()
     stream, feed = Stream(store, hub), Feed(store, hub, clock)
     directories = Directories(store, clock, settings.data_dir, base.device_key, base.owner, base.lease)
-    files = _agent_files(base, directories)
+    metrics = Metrics(store, clock, base.node)
+    files = _agent_files(base, directories, metrics)
     instructions = InstructionFiles(store, clock, files, base.workspace_of)
     uploads = Uploads(store, clock, files, settings.data_dir / "agents", base.workspace_of)
     data = AgentData(store, files)
@@ -67,7 +69,7 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
     stopping = Stopping(store, clock, rules)
     search_index = SearchIndex(store, clock)
     runs = RunService(store, stopping, clock, rules, directories)
-    channels, push = _channels(base), _push(base)
+    channels, push = _channels(base, metrics), _push(base, metrics)
     return Services(
         accounts=Accounts(store, clock),
         agenda=AgendaService(store, clock, rules),
@@ -81,13 +83,14 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
         hub=hub,
         instructions=instructions,
         mcp_states=mcp_servers.states,
-        metrics=Metrics(store, clock, base.node),
+        metrics=metrics,
         models=models,
         moving_in=_moving_in(base, directories, files),
         next_runs=NextRuns(store, wakes, clock, rules, tools_of, data.views_of),
         nodes=Nodes(store, clock, base.node, directories),
         notices=NoticeService(store, clock),
         pauses=PauseService(store, runs, clock),
+        pings=_pings(base, metrics),
         presence=PresenceService(store, clock, base.owner),
         profiles=Profiles(store, clock, directories),
         push=push,
@@ -141,9 +144,12 @@ def _moving_in(base: Base, directories: Directories, files: AgentFiles) -> Movin
     return MovingIn(base.store, base.clock, directories, files, data_dir / "agents", find_kept)
 
 
-def _agent_files(base: Base, directories: Directories) -> AgentFiles:
+def _agent_files(base: Base, directories: Directories, metrics: Metrics) -> AgentFiles:
     settings, store = base.settings, base.store
-    engine = DatabaseEngine(max(2, settings.agent_database_workers))
+    engine = DatabaseEngine(max(2, settings.agent_database_workers), on_wait=metrics.note_database_wait)
+    name, text = "wakeful_database_workers", "Worker processes of agents' databases."
+    metrics.watch(name, text, lambda: engine.busy, state="busy")
+    metrics.watch(name, text, lambda: len(engine.workers) - engine.busy, state="idle")
     vault = Vault(base.folder_of, lambda: base.device_key)
     homes = None
     if store.is_shared:
@@ -152,13 +158,20 @@ def _agent_files(base: Base, directories: Directories) -> AgentFiles:
     return AgentFiles(store, base.clock, engine, vault, quota, settings.data_dir / "agents", homes)
 
 
-def _channels(base: Base) -> Channels:
-    return Channels(base.store, base.clock, _channel_process(base), base.settings.fetch_private_hosts)
-
-
-def _push(base: Base) -> Push:
+def _channels(base: Base, metrics: Metrics) -> Channels:
     private = base.settings.fetch_private_hosts
-    return Push(base.store, base.clock, base.device_key, _channel_process(base), private)
+    return Channels(base.store, base.clock, _channel_process(base), private, metrics.note_deliveries)
+
+
+def _push(base: Base, metrics: Metrics) -> Push:
+    private, process = base.settings.fetch_private_hosts, _channel_process(base)
+    return Push(base.store, base.clock, base.device_key, process, private, metrics.note_deliveries)
+
+
+def _pings(base: Base, metrics: Metrics) -> Pings:
+    private = base.settings.fetch_private_hosts
+    process = ChannelProcess(private_hosts=private, seconds=PING_SECONDS)
+    return Pings(base.store, base.clock, process, private, metrics.note_ping)
 
 
 def _channel_process(base: Base) -> ChannelProcess:

@@ -129,11 +129,12 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     services = build_services(base, catalog, mcp_servers, parts.service)
     tools = build_tools(base, services, catalog, fetcher)
     briefings = build_briefings(base, services)
-    titles = Titles(briefings, services.sessions, services.runs, models, clock)
+    titles = Titles(briefings, services.sessions, services.runs, models, clock, services.metrics)
     outbox = Outbox(store, clock, services.deliverer)
 
     def note_finished(run: ClaimedRun, outcome: Outcome) -> None:
         services.metrics.note_finished(run, outcome)
+        services.pings.note_finished(run, outcome)
         titles.note_finished(run, outcome)
 
     executor = executor or build_loop(base, services, briefings, models, tools)
@@ -151,6 +152,8 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         await parts.service.catalog.settle()
 
     async def put_away() -> None:
+        await services.pings.aclose()
+        await services.metrics.aclose()
         await outbox.aclose()
         await services.push.aclose()
         await titles.stop()

@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import logging
+import os
 import resource
 import signal
 import socket
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -26,6 +28,7 @@ from wakeful.config import MIN_TOKEN, Settings
 from wakeful.server.hosts import AllowedHosts
 from wakeful.server.limits.connections import Connections, CountedHttp, TimedRequests
 from wakeful.server.limits.log_limits import bounded_logs
+from wakeful.server.limits.request_log import RequestLog
 from wakeful.server.probes import Probes
 from wakeful.server.proxies import BehindProxies, TrustedProxies
 from wakeful.server.starting import Starting
@@ -60,6 +63,8 @@ async def serve(settings: Settings, load: "Callable[[], Wakeful]", announce: Ann
 
     Until the node runs, only /healthz and /readyz are answered; other requests wait. Then `announce` is called.
     """
+    began = time.monotonic()
+    log.info("server starting", extra={"version": version("wakeful"), "pid": os.getpid()})
     certificate = Certificate.of(settings)
     with ExitStack() as stack:
         stack.enter_context(bounded_logs(SystemClock()))
@@ -74,12 +79,19 @@ async def serve(settings: Settings, load: "Callable[[], Wakeful]", announce: Ann
                     front.app.finish(http, lambda: node.engine.readiness().is_ready)
                     announce(front.address, login, node.recovery_key, node.services.models.catalog.default)
                     await asyncio.to_thread(node.note_started)
+                    _log_moment("server ready", began, address=front.address)
                     async with supervised(lambda: node.engine.readiness().problems):
                         stopped = asyncio.create_task(stopping.wait())
                         await asyncio.wait((front.serving[0], stopped), return_when=asyncio.FIRST_COMPLETED)
                         stopped.cancel()
+                    _log_moment("server stopping", began)
         finally:
             await front.close()
+            _log_moment("server stopped", began)
+
+
+def _log_moment(message: str, began: float, **fields: str) -> None:
+    log.info(message, extra=fields | {"after_seconds": round(time.monotonic() - began, 1)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +122,8 @@ def _listen(settings: Settings, certificate: Certificate | None, stack: ExitStac
     app = Starting(version("wakeful"), AllowedHosts(settings.host, settings.allowed_hosts))
     listener = stack.enter_context(listen(settings.host, settings.port, settings.data_dir))
     listeners = [listener]
-    servers = [_Server(_configure(BehindProxies(app, trusted, settings.base_path), connections, certificate))]
+    logged = RequestLog(app) if settings.log_requests else app  # inside of the proxies: it logs the client's address
+    servers = [_Server(_configure(BehindProxies(logged, trusted, settings.base_path), connections, certificate))]
     if settings.health_port is not None:
         listeners.append(stack.enter_context(listen(settings.host, settings.health_port, settings.data_dir)))
         servers.append(_Server(_configure(Probes(app.is_ready), connections)))

@@ -6,6 +6,7 @@ from importlib.metadata import version
 from starlette.types import ASGIApp
 
 from wakeful.app.building import Wakeful
+from wakeful.app.logs.writer import count_dropped
 from wakeful.server.app import create_app
 from wakeful.server.gate import Gate
 from wakeful.server.login_attempts import Tries
@@ -16,6 +17,8 @@ from wakeful.tools.confinement.probe import find_confinement
 def build_http(node: Wakeful) -> ASGIApp:
     """Build the HTTP application of a node, behind the gate that checks Host, Origin and token."""
     tries = Tries(node.clock)
+    text = "Log lines that were dropped, because the target of the log was blocked."
+    node.services.metrics.watch("wakeful_log_lines_dropped", text, count_dropped)
     app = create_app(
         version("wakeful"),
         node.services,

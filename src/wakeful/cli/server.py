@@ -41,7 +41,7 @@ def serve(
     from wakeful.config import name_of, secrets_of
 
     is_hidden = hide_memory()  # no core dump or debugger may read the keys in it
-    setup_logging(settings.log_level, settings.log_format, secrets_of(settings), name_of(settings))
+    writer = setup_logging(settings.log_level, settings.log_format, secrets_of(settings), name_of(settings))
     if not is_hidden:
         log.warning("other programs of this user can read the server's memory and its keys; only Linux prevents it")
 
@@ -61,8 +61,11 @@ def serve(
             )
         typer.echo(f"Log in (once, within 10 minutes): {settings.public_address or address}{login}")
 
-    with failing():
-        asyncio.run(listen(settings, lambda: load_node(settings), announce))
+    try:
+        with failing():
+            asyncio.run(listen(settings, lambda: load_node(settings), announce))
+    finally:
+        writer.flush()
 
 
 def migrate() -> None:

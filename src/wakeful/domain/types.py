@@ -207,6 +207,7 @@ class Wake:
     failures: int = 0  # in a row
     runs_started: int = 0
     muted: bool = False  # its notices go to the inbox only
+    ping_to: str | None = None  # the public part of the address that its runs are reported to; only people set it
     seen_at: datetime | None = None  # when a person last edited it or wrote in its session; None: never
     version: int = 1
     created_at: datetime
@@ -267,6 +268,7 @@ class Run:
     is_resuming: bool = False  # resumed after a crash, and no step saved since
     stop_requested_at: datetime | None = None
     node: str | None = None  # the name of the node that claimed it last
+    has_ping: bool = False  # its wake had an address to ping when it fired
 
     @property
     def is_headless(self) -> bool:
@@ -313,6 +315,17 @@ class RunUsage:
     cost_micros: int | None = None  # millionths of a dollar; None: the price is unknown
     model_calls: int = 0
     tool_calls: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingWork:
+    """The amount of work that waits in the store, for the metrics."""
+
+    pending_wakes: int
+    next_wake_at: datetime | None  # when the first of them is due
+    queued_runs: int
+    running_runs: int
+    approvals: int  # tool calls that wait for a person
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from wakeful.clock import Clock
 from wakeful.domain.agents.directories import MEMORY_ELSEWHERE
@@ -16,6 +17,7 @@ from wakeful.runtime.scheduler import Scheduler
 from wakeful.service.agents.directories import Directories
 from wakeful.service.nodes.mcp_holds import McpHolds
 from wakeful.service.nodes.nodes import Nodes
+from wakeful.service.pings.heartbeat import LOOK_EVERY, HeartbeatPings
 from wakeful.service.runs.memory_holds import MemoryHolds
 from wakeful.service.sessions.presence import PresenceService
 from wakeful.service.sessions.search_index import SearchIndex
@@ -29,12 +31,20 @@ _RETRY_AFTER = timedelta(seconds=10)
 _STALLED_AFTER = 90.0  # seconds without a turn; scheduler and runner turn at least every 30
 
 
+class Problem(NamedTuple):
+    """A reason why wakes are not fired in time."""
+
+    code: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
     """Whether the engine fires wakes in time, and if not, why."""
 
     is_ready: bool
     problems: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()  # of the problems, for readers who may not see ids and texts
 
 
 class Engine:
@@ -57,8 +67,10 @@ class Engine:
         clock: Clock,
         is_shared: bool,
         are_leases_behind: Callable[[], bool] = lambda: False,
-        find_problems: Callable[[], Sequence[str]] = tuple,
+        find_problems: Callable[[], Sequence[Problem]] = tuple,
+        heartbeat_pings: HeartbeatPings | None = None,
     ) -> None:
+        self._heartbeat_pings = heartbeat_pings
         self.scheduler = scheduler
         self.runner = runner
         self.upkeep = upkeep
@@ -109,6 +121,9 @@ class Engine:
         else:
             checkpoints = _every(CHECKPOINT_EVERY, self.upkeep.checkpoint)
             self._tasks.append(asyncio.create_task(checkpoints, name="wakeful-checkpoint"))
+        if self._heartbeat_pings is not None:
+            pings = _every(timedelta(seconds=LOOK_EVERY), self.ping_heartbeat)
+            self._tasks.append(asyncio.create_task(pings, name="wakeful-heartbeat-pings"))
         # Our leases follow the database server's clock before another node judges them by it.
         often = min(beat, timedelta(minutes=1))
         self._tasks.append(asyncio.create_task(_every(often, self._clock.measure), name="wakeful-clock"))
@@ -137,21 +152,25 @@ class Engine:
         """Return whether wakes are being fired, and the problems if not."""
         problems = [*self._find_problems()]
         if self.runner.shortage is not None:
-            problems.append(f"runs are put off: {self.runner.shortage}")
+            problems.append(Problem("out_of_resources", f"runs are put off: {self.runner.shortage}"))
         for loop, seconds in (
             ("scheduler", self.scheduler.seconds_since_turn),
             ("runner", self.runner.seconds_since_turn),
         ):
             if seconds > _STALLED_AFTER:
-                problems.append(f"the {loop} has not turned for {seconds:.0f} s")
-        for what, found in (
-            ("wakes overdue", self._health.overdue_wakes),
-            ("runs stuck", self._health.stuck_runs),
-            ("wakes without their run", self._health.orphaned_wakes),
+                problems.append(Problem(f"{loop}_stalled", f"the {loop} has not turned for {seconds:.0f} s"))
+        for code, what, found in (
+            ("wakes_overdue", "wakes overdue", self._health.overdue_wakes),
+            ("runs_stuck", "runs stuck", self._health.stuck_runs),
+            ("wakes_orphaned", "wakes without their run", self._health.orphaned_wakes),
         ):
             if found:
-                problems.append(f"{what}: {', '.join(found)}")
-        return Readiness(is_ready=not problems, problems=tuple(problems))
+                problems.append(Problem(code, f"{what}: {', '.join(found)}"))
+        return Readiness(
+            is_ready=not problems,
+            problems=tuple(problem.text for problem in problems),
+            codes=tuple(dict.fromkeys(problem.code for problem in problems)),
+        )
 
     def held(self) -> list[dict[str, str | int]]:
         """Return the agents whose runs wait for another node; this is not a problem of this node."""
@@ -186,6 +205,11 @@ class Engine:
             await self.runner.drain()
         else:
             self.runner.undrain()
+
+    async def ping_heartbeat(self) -> None:
+        """Ping the owner's address if it is time."""
+        if self._heartbeat_pings is not None:
+            await self._heartbeat_pings.beat(self.readiness().codes)
 
     async def look_after(self) -> None:
         """Audit the wakes and runs, as every minute; `readiness` reports the findings."""

@@ -5,6 +5,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextvars import Context
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -16,12 +17,14 @@ from wakeful.domain.errors import StoreUnavailable, Unavailable, WakefulError
 from wakeful.domain.events import EndedEarly, ErrorFrame, RunFrame, StepSaved, StreamEnd, StreamStopped
 from wakeful.domain.resources import words_of
 from wakeful.domain.runs.runs import LeaseLost, Outcome
-from wakeful.domain.types import ClaimedRun, RunNote
+from wakeful.domain.types import ClaimedRun, RunNote, RunUsage
 from wakeful.runtime.executor import Executor, Stop
 from wakeful.runtime.frame_writer import FrameWriter
+from wakeful.service.log_batches import log_each
 from wakeful.service.resources import shortage
 from wakeful.service.retrying import PAUSE, insist
 from wakeful.service.runs.claims import Claimed, Claims
+from wakeful.service.runs.run_context import enter_run
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +52,7 @@ class _Held:
     is_finishing: bool = False  # its work is done: it must not be cancelled before its end is written
     last_step: StepSaved | None = None  # saved with its end
     end: StreamEnd | None = None  # its last frame if it succeeds
+    usage: RunUsage | None = None  # as of its last step
     task: "asyncio.Task[None] | None" = None
 
     @property
@@ -79,8 +83,12 @@ class Runner:
         executor: Executor,
         max_headless: int,
         on_finished: Callable[[ClaimedRun, Outcome], None] = lambda _run, _outcome: None,
+        on_started: Callable[[ClaimedRun], None] = lambda _run: None,
+        on_lost: Callable[[], None] = lambda: None,
     ) -> None:
+        self._on_started = on_started
         self.claims = claims
+        self._on_lost = on_lost
         self._on_finished = on_finished
         self._clock = clock
         self.executor = executor
@@ -101,6 +109,7 @@ class Runner:
         )
         self._shortages = 0  # since a run last ended
         self._put_off_runs: set[str] = set()
+        self._ended: list[dict[str, object]] = []  # log lines
         self._turned_at = clock.monotonic()
 
     @property
@@ -224,7 +233,7 @@ class Runner:
         for held in list(self._held.values()):
             is_ours = held.claim in ours or held.claimed_at >= began
             if not is_ours and not held.is_finishing and held.given_up is None:
-                log.warning("lease lost", extra={"run_id": held.run.id, "fence": held.run.fence})
+                self._note_lost(held)
                 held.give_up("lost")
         unheld = ours - {held.claim for held in self._held.values()}
         strays = unheld & self._unheld  # else it has only just been claimed, or has just ended
@@ -247,10 +256,12 @@ class Runner:
         held = _Held(run=claimed.run, limit=claimed.limit, teller=FrameWriter(partial(self._save, claimed.run)))
         self._held[claimed.run.id] = held
         held.task = asyncio.create_task(self._carry_out(held), name=f"run-{claimed.run.id}")
+        self._on_started(claimed.run)
         if claimed.run.stop_requested_at is not None:  # made to an owner that died
             _ask_to_stop(held)
 
     async def _carry_out(self, held: _Held) -> None:
+        enter_run(held.run)
         try:
             outcome = await self._execute(held)
             if outcome is not None:
@@ -259,6 +270,7 @@ class Runner:
                 frame, unsaved = _last_words(held, outcome), held.teller.take_unsaved()
                 finish = partial(self.claims.finish, last_step=held.last_step, unsaved=unsaved)
                 if await insist(lambda: finish(held.run, outcome, frame), Unavailable):
+                    self._log_end(held, outcome)
                     self._on_finished(held.run, outcome)
                 self._shortages = 0
                 self._put_off_runs.discard(held.run.id)
@@ -272,7 +284,7 @@ class Runner:
         try:
             return await self._follow(held)
         except LeaseLost:
-            log.warning("lease lost", extra={"run_id": held.run.id, "fence": held.run.fence})
+            self._note_lost(held)
             return None
 
     async def _follow(self, held: _Held) -> Outcome | None:
@@ -313,6 +325,32 @@ class Runner:
             return Outcome(status="stopped", reason="stopped")
         return Outcome(status="success", reason=reason, note=reason)
 
+    def _note_lost(self, held: _Held) -> None:
+        log.warning("lease lost", extra={"run_id": held.run.id, "fence": held.run.fence})
+        self._on_lost()
+
+    def _log_end(self, held: _Held, outcome: Outcome) -> None:
+        if not log.isEnabledFor(logging.INFO):
+            return
+        run, usage = held.run, held.usage
+        fields: dict[str, object] = {"run_id": run.id, "session_id": run.session_id, "agent_id": run.agent_id}
+        fields |= {"trigger": run.trigger, "status": outcome.status}
+        if run.wake_id is not None:
+            fields["wake_id"] = run.wake_id
+        if outcome.reason is not None:
+            fields["reason"] = outcome.reason
+        fields["seconds"] = round(time.monotonic() - held.claimed_at, 3)
+        if usage is not None:
+            fields |= {"model": usage.model, "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+            fields["cost_dollars"] = None if usage.cost_micros is None else usage.cost_micros / 1_000_000
+        self._ended.append(fields)
+        if len(self._ended) == 1:  # those that end in the same turn of the event loop are logged together
+            asyncio.get_running_loop().call_soon(self._log_ended, context=Context())
+
+    def _log_ended(self) -> None:
+        ended, self._ended = self._ended, []
+        log_each(log, "run ended", ended)
+
     def _release(self, held: _Held) -> None:
         """Have the next turn release a run, not counted as an attempt."""
         held.given_up = "released"
@@ -351,9 +389,11 @@ class Runner:
             async for event in events:
                 match event:
                     case StepSaved(is_last=True):
+                        held.usage = event.usage or held.usage
                         held.last_step = event
                         held.is_finishing = True
                     case StepSaved():
+                        held.usage = event.usage or held.usage
                         await held.teller.save(event)
                     case EndedEarly():
                         reason = event.reason

@@ -53,9 +53,11 @@ def create_app(
     app.state.base_path = base_path
     app.state.public_address = public_address
     app.state.about = about.Fixed(version=version, store="postgresql" if is_shared else "sqlite", shell=shell)
+    open_sockets = OpenSockets(services.accounts)
+    services.metrics.watch("wakeful_sockets_open", "Open WebSockets of pages and programs.", lambda: open_sockets.count)
     app.state.sockets = Sockets(
         services=services,
-        open_sockets=OpenSockets(services.accounts),
+        open_sockets=open_sockets,
         heartbeats=Heartbeats(heartbeat_seconds),
     )
     auth.install(app, services.accounts, tries)

@@ -19,12 +19,13 @@ from wakeful.service.inbox.deliverer import Deliverer
 from wakeful.service.inbox.feed import Feed
 from wakeful.service.inbox.notices import NoticeService
 from wakeful.service.inbox.push import Push
+from wakeful.service.metrics.metrics import Metrics
 from wakeful.service.models.models import ModelService
 from wakeful.service.nodes.nodes import Nodes
 from wakeful.service.people.accounts import Accounts
+from wakeful.service.pings.pings import Pings
 from wakeful.service.recent_logs import RecentLogs
 from wakeful.service.runs.approvals import Approvals
-from wakeful.service.runs.metrics import Metrics
 from wakeful.service.runs.runs import RunService
 from wakeful.service.runs.stopping import Stopping
 from wakeful.service.sessions.presence import PresenceService
@@ -66,6 +67,7 @@ class Services:
     nodes: Nodes
     notices: NoticeService
     pauses: PauseService
+    pings: Pings
     presence: PresenceService
     profiles: Profiles
     push: Push

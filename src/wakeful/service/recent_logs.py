@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from secrets import token_hex
@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 from wakeful.clock import Clock
 from wakeful.domain.errors import Invalid
 from wakeful.domain.people.accounts import Identity, OwnersOnly
+from wakeful.domain.values import value
 from wakeful.domain.wakes.duration import read_duration
 
 MAX_LINES = 10_000
@@ -22,7 +23,7 @@ LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 _RANKS = {level: rank for rank, level in enumerate(get_args(LogLevel))}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class LogLine:
     """One record of the log, without secrets."""
 
@@ -71,10 +72,10 @@ class RecentLogs:
         self._start = token_hex(4)  # places of an earlier process mean nothing in this one
         self._is_closed = False
 
-    def add(self, line: LogLine) -> None:
+    def add(self, lines: Sequence[LogLine]) -> None:
         with self._lock:
-            self._lines.append(line)
-            self._added += 1
+            self._lines.extend(lines)
+            self._added += len(lines)
 
     def close(self) -> None:
         """Answer requests that wait for lines: the server stops."""

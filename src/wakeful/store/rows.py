@@ -30,6 +30,7 @@ from wakeful.domain.types import (
     Token,
     Upload,
     User,
+    WaitingWork,
     Wake,
 )
 from wakeful.store import queries
@@ -192,6 +193,7 @@ CHANNELS = Table(Channel)
 PUSH_SUBSCRIPTIONS = Table(PushSubscription)
 TOKENS = Table(Token)
 USAGE = Table(RunUsage)
+WAITING_WORK = Table(WaitingWork)
 UPLOADS = Table(Upload)
 FOUND = Table(Found)
 APPROVALS = Table(Approval)

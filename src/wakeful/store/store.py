@@ -25,6 +25,7 @@ from wakeful.store.models.models import ModelRows
 from wakeful.store.moving.moves import MoveRows
 from wakeful.store.nodes.nodes import NodeRows
 from wakeful.store.people.accounts import AccountRows
+from wakeful.store.pings.pings import PingRows
 from wakeful.store.rows import to_micros
 from wakeful.store.runs.approvals import ApprovalRows
 from wakeful.store.runs.runs import RunRows
@@ -56,6 +57,7 @@ class Tx:
         self.moves = MoveRows(statements)
         self.nodes = NodeRows(statements)
         self.notices = Notices(statements)
+        self.pings = PingRows(statements)
         self.presence = Presence(statements)
         self.push = PushRows(statements)
         self.runs = RunRows(statements)

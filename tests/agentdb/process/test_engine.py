@@ -297,3 +297,16 @@ async def test_without_a_worker_callers_are_told_and_it_is_tried_again(tmp_path,
     await made(engine, tmp_path / "a")
     assert await count(engine, tmp_path / "a") == 1
     await engine.aclose()
+
+
+async def test_a_worker_that_dies_is_no_unknown_child_process(engine, tmp_path, caplog, late_exit_status):
+    """asyncio must be the one that reads the exit status, however late it does."""
+    await made(engine, tmp_path / "a")
+    [pid] = engine.pids
+    os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(WorkerBroke):  # unless it noticed the death before the request
+        await count(engine, tmp_path / "a")
+    assert await count(engine, tmp_path / "a") == 1
+    await engine.aclose()
+    assert [record.message for record in caplog.records if record.name == "asyncio"] == []
+    assert late_exit_status

@@ -130,6 +130,14 @@ async def test_a_channel_that_fails_loses_nothing_and_says_why_on_its_row_and_in
     assert "secret" not in told.last_error + caplog.text
 
 
+@ON_SQLITE
+async def test_the_end_of_its_process_is_read_by_asyncio_alone(harness, outside, caplog, late_exit_status):
+    await add(harness, outside.url())
+    await announce(harness, notice(harness))
+    assert [record.message for record in caplog.records if record.name == "asyncio"] == []
+    assert late_exit_status
+
+
 async def test_one_that_works_again_is_no_longer_said_to_fail(harness, outside):
     await add(harness, outside.url(), last_error="500", last_error_at=NOON)
     await announce(harness, notice(harness))

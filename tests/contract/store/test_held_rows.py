@@ -221,6 +221,20 @@ async def test_a_write_that_needs_a_held_row_is_refused_in_time_and_works_afterw
         await eventually(is_answered)
 
 
+async def test_a_scrape_of_the_metrics_waits_for_no_lock(settings):
+    async with running_server(settings) as server:
+        connection = await asyncpg.connect(settings["database_url"])
+        try:
+            async with connection.transaction():
+                await connection.execute("LOCK TABLE wakes IN ACCESS EXCLUSIVE MODE")
+                began = time.monotonic()
+                answer = await server.rest.get("/metrics")
+                assert time.monotonic() - began < allowed(WITHIN)
+                assert (answer.status_code, "wakeful_ready 1.0" in answer.text) == (200, True)
+        finally:
+            await connection.close()
+
+
 # ── Connections ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -25,6 +25,7 @@ async def test_no_secret_is_in_the_log_at_level_debug(style, tmp_path):
         "WAKEFUL_CONFIG_DIR": str(tmp_path / "config"),
         "WAKEFUL_TOKEN": CHOSEN,
         "WAKEFUL_LOG_LEVEL": "debug",
+        "WAKEFUL_LOG_REQUESTS": "true",
         "WAKEFUL_LOG_FORMAT": style,
         "PYTHONASYNCIODEBUG": "1",
     }

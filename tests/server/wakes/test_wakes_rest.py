@@ -204,3 +204,17 @@ async def test_what_is_not_there_is_named_with_where_to_look_or_what_to_do(desk)
     for method, path in NOT_BOOKED:
         status, error = await desk.try_out(method, path.format(**ids))
         assert (status, "Book one first" in error["message"]) == (404, True), (path, error)
+
+
+async def test_the_address_that_runs_are_reported_to_is_set_removed_and_never_shown(desk):
+    wake_id = await desk.book("recall")
+    secret = "http://93.184.215.14/0f7e2a44"
+    changed = await desk.server.call("PATCH", f"/wakes/{wake_id}", json={"ping_url": secret})
+    assert changed["ping_to"] == "http://93.184.215.14/****"
+    assert "0f7e2a44" not in str(await desk.wake(wake_id))
+    answer = await desk.server.rest.patch(f"/wakes/{wake_id}", json={"ping_url": "http://127.0.0.1/x", "when": "3h"})
+    assert (answer.status_code, answer.json()["error"]["field"]) == (403, "ping_url")
+    kept = await desk.wake(wake_id)
+    assert (kept["ping_to"], kept["nominal_at"]) == (changed["ping_to"], changed["nominal_at"])
+    removed = await desk.server.call("PATCH", f"/wakes/{wake_id}", json={"ping_url": None})
+    assert removed["ping_to"] is None

@@ -37,6 +37,7 @@ QUIET = {
         "HomeRows.save_device", "HomeRows.take",
         "InstructionFileRows.accept", "InstructionFileRows.mark_compared", "NodeRows.describe",
         "NodeRows.set_token", "Notices.settle", "Notices.take",
+        "PingRows.take",
         "Presence.end", "Presence.end_all_of_nodes", "Presence.forget", "Presence.save", "RunRows.forget_stop_wish",
         "RunRows.free_stop_wishes", "RunRows.note_calls", "SearchRows.add_earlier", "UnconfinedMcpServers.add",
         "UnconfinedMcpServers.drop", "UnconfinedMcpServers.take_upgrade", "WakeRows.see",

@@ -1556,6 +1556,7 @@ export interface WakeChange {
   instructions?: string | null;
   comment?: string | null;
   muted?: boolean | null;
+  ping_url?: string | null;
 }
 
 export interface WakeList {
@@ -1594,6 +1595,7 @@ export interface WakeShape {
   delivery_phase: string | null;
   created_session_id: string | null;
   muted: boolean;
+  ping_to: string | null;
   created_at: string;
   updated_at: string;
   is_paused: boolean;
@@ -1629,6 +1631,7 @@ export interface WakeWithLastRun {
   delivery_phase: string | null;
   created_session_id: string | null;
   muted: boolean;
+  ping_to: string | null;
   created_at: string;
   updated_at: string;
   is_paused: boolean;

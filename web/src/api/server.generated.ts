@@ -362,7 +362,8 @@ export const MAX_LENGTH = {
     "cron": 200,
     "until": 200,
     "instructions": 100000,
-    "comment": 100000
+    "comment": 100000,
+    "ping_url": 2000
   },
   "WritingStatement": {
     "sql": 100000

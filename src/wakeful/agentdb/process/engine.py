@@ -8,6 +8,7 @@ keep the file consistent.
 import asyncio
 import logging
 from collections.abc import Callable
+from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -58,8 +59,15 @@ class WorkerAnswer:
 class DatabaseEngine:
     """Runs requests in worker processes: one at a time per agent, round robin between agents."""
 
-    def __init__(self, size: int, *, journal_seconds: float = JOURNAL_SECONDS) -> None:
+    def __init__(
+        self,
+        size: int,
+        *,
+        journal_seconds: float = JOURNAL_SECONDS,
+        on_wait: Callable[[float], None] = lambda _: None,  # the seconds that a request waited for a worker
+    ) -> None:
         self._size = size
+        self._on_wait = on_wait
         self._journal_seconds = journal_seconds
         self.workers: list[WorkerProcess] = []  # most recently used last
         self._starting: asyncio.Task[None] | None = None
@@ -71,6 +79,11 @@ class DatabaseEngine:
     @property
     def pids(self) -> list[int]:
         return [worker.pid for worker in self.workers]
+
+    @property
+    def busy(self) -> int:
+        """Return how many workers have a request."""
+        return sum(worker.is_busy for worker in self.workers)
 
     async def ask(self, request: Request, agent: str | None = None) -> WorkerAnswer:
         """Run a request. It is finished even if the caller is cancelled, so that the worker stays usable."""
@@ -114,8 +127,9 @@ class DatabaseEngine:
             raise _going_down()
         is_write = OPERATIONS[request.op].kind == "write"
         seconds = request.seconds + GRACE + (request.room_seconds if is_write else 0)
-        answer = asyncio.get_running_loop().create_future()
-        job = Job(agent=agent, path=request.path, frame=frame, seconds=seconds, answer=answer)
+        loop = asyncio.get_running_loop()
+        answer = loop.create_future()
+        job = Job(agent=agent, path=request.path, frame=frame, seconds=seconds, answer=answer, since=loop.time())
         self._turns.add(job)
         self._dispatch()
         try:
@@ -142,9 +156,10 @@ class DatabaseEngine:
             job.worker, worker.agent = worker, job.agent
             worker.note_open(job.path)
             worker.ask(job.frame, job.seconds, job.answer)
+            self._on_wait(asyncio.get_running_loop().time() - job.since)
         # Starting a process takes longer than most requests, so one is started before it is needed.
         if not idle and self._starting is None and len(self.workers) < self._size:
-            self._starting = asyncio.ensure_future(self._start())
+            self._starting = asyncio.create_task(self._start(), context=Context())
 
     def _freed(self, worker: WorkerProcess) -> None:
         """Take note that a worker has answered or exited, and give out the next jobs."""
@@ -186,7 +201,7 @@ class DatabaseEngine:
 
     def _start_again(self) -> None:
         if not self.workers and self._starting is None and not self._is_closed:
-            self._starting = asyncio.ensure_future(self._start())
+            self._starting = asyncio.create_task(self._start(), context=Context())
 
     async def _close(self, worker: WorkerProcess, frame: bytes) -> None:
         answer = asyncio.get_running_loop().create_future()

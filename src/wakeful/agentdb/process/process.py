@@ -1,8 +1,11 @@
 """One worker process and the socket to it; requests are answered in order."""
 
 import asyncio
+import contextlib
 import errno
 import logging
+import os
+import signal
 import socket
 import sys
 from collections import deque
@@ -59,7 +62,7 @@ class WorkerProcess(asyncio.BufferedProtocol):
             loop = asyncio.get_running_loop()
             _, worker = await loop.create_unix_connection(lambda: cls(process, on_answer), sock=ours)
         except BaseException:
-            process.kill()
+            _send(process, signal.SIGKILL)
             raise
         try:
             async with asyncio.timeout(STARTING):
@@ -107,8 +110,8 @@ class WorkerProcess(asyncio.BufferedProtocol):
 
     async def stop(self) -> None:
         """Let the process close its files and exit; kill it if that takes too long."""
-        if self.is_busy and self._process.returncode is None:
-            self._process.terminate()  # interrupts the current request
+        if self.is_busy:
+            _send(self._process, signal.SIGTERM)  # interrupts the current request
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write_eof()
         try:
@@ -191,7 +194,17 @@ class WorkerProcess(asyncio.BufferedProtocol):
         self._settle(TimeoutError())
 
     def kill(self) -> None:
-        if self._process.returncode is None:
-            self._process.kill()
+        _send(self._process, signal.SIGKILL)
         if self._transport is not None:
             self._transport.abort()
+
+
+def _send(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    """Send a signal to a process that has not ended.
+
+    Not with the methods of the process: they read the exit status of one that has just ended, and asyncio, which then
+    finds none, logs "Unknown child process" and reports 255.
+    """
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, number)

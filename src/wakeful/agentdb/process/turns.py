@@ -16,6 +16,7 @@ class Job:
     frame: bytes
     seconds: float
     answer: "asyncio.Future[bytes]"
+    since: float  # by the event loop's clock
     worker: WorkerProcess | None = None  # None while it waits
 
 

@@ -1,32 +1,49 @@
 """Log lines: a message and its fields, as text or JSON, with secrets redacted."""
 
+import json
 import logging
-from collections.abc import Callable, Collection
+import re
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import orjson
 
-from wakeful.app.logs.redaction import redact_all, redactor
+from wakeful.app.logs.preparing import VERDICT, Preparing
+from wakeful.app.logs.redaction import Redactor, find_redactor
+from wakeful.app.logs.writer import LogWriter
+from wakeful.service.log_batches import EACH
 
+_CLEAN = "wakeful_clean"  # attribute of a record: the redactor, and what it made of the fields
 _PLAIN = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__) | {
     "message",
     "asctime",
     "taskName",
     "color_message",
+    VERDICT,
+    EACH,
+    _CLEAN,
 }
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
-def setup_logging(level: str, style: str, secrets: Collection[str] = (), node: str | None = None) -> None:
+def setup_logging(level: str, style: str, secrets: Collection[str] = (), node: str | None = None) -> LogWriter:
     """Log to standard error, and redact known secrets and everything that looks like one.
 
-    With the name of a node, every line has it: lines of several nodes may be collected in one place.
+    The level is that of Wakeful's own loggers. Libraries log warnings and errors only. With the name of a node, every
+    line has it: lines of several nodes may be collected in one place.
     """
-    handler = logging.StreamHandler()
-    redact = redactor(secrets)
-    handler.setFormatter(_Json(redact, node) if style == "json" else _Text(redact, node))
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    logging.getLogger("uvicorn.error").setLevel("WARNING" if level == "info" else level.upper())
+    writer = LogWriter()
+    redact = find_redactor(frozenset(secrets))
+    writer.setFormatter(_Json(redact, node) if style == "json" else _Text(redact, node))
+    writer.addFilter(Preparing())
+    logging.basicConfig(level="ERROR" if level == "error" else "WARNING", handlers=[writer], force=True)
+    logging.getLogger("wakeful").setLevel(level.upper())
+    logging.captureWarnings(True)
+    # No handler prints these, and they cost time with each record.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    return writer
 
 
 def keep_quiet() -> None:
@@ -34,8 +51,29 @@ def keep_quiet() -> None:
     logging.getLogger().addHandler(logging.NullHandler())
 
 
-def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    return {key: value for key, value in record.__dict__.items() if key not in _PLAIN}
+def clean_fields(redact: Redactor, record: logging.LogRecord) -> list[dict[str, Any]]:
+    """Return the fields of each line of a record, redacted: once, for all handlers with the same redactor."""
+    by, found = record.__dict__.get(_CLEAN, (None, []))
+    if by is not redact:
+        found = redact.clean(_fields_of(record))
+        record.__dict__[_CLEAN] = redact, found
+    return found
+
+
+def _fields_of(record: logging.LogRecord) -> Sequence[Mapping[str, Any]]:
+    """Return the fields of each line of a record. Most records are one line."""
+    common = {key: value for key, value in record.__dict__.items() if key not in _PLAIN}
+    each: Sequence[Mapping[str, Any]] | None = record.__dict__.get(EACH)
+    if each is None:
+        return [common]
+    return [{**fields, **common} for fields in each] if common else each
+
+
+def traceback_of(record: logging.LogRecord) -> str | None:
+    """Return the traceback of a record, if it has one."""
+    if record.exc_text or not record.exc_info:
+        return record.exc_text
+    return logging.Formatter().formatException(record.exc_info)
 
 
 def _time(record: logging.LogRecord) -> str:
@@ -43,32 +81,60 @@ def _time(record: logging.LogRecord) -> str:
 
 
 class _Formatter(logging.Formatter):
-    def __init__(self, redact: Callable[[str], str], node: str | None = None) -> None:
+    def __init__(self, redact: Redactor, node: str | None) -> None:
         super().__init__()
         self._redact = redact
         self._node = {} if node is None else {"node": node}
 
-    def fields_of(self, record: logging.LogRecord) -> dict[str, Any]:
-        return self._node | fields_of(record)
-
 
 class _Text(_Formatter):
+    """One line for each record, whatever is in its fields: a text from outside cannot look like a line of its own."""
+
     def format(self, record: logging.LogRecord) -> str:
-        fields = "".join(f" {key}={value}" for key, value in self.fields_of(record).items())
         room = record.name.removeprefix("wakeful.")
-        line = f"{_time(record)} {record.levelname.lower():7} {room}: {record.getMessage()}{fields}"
-        return self._redact(f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line)
+        message = _escape(self._redact(record.getMessage()))
+        head = f"{_time(record)} {record.levelname.lower():7} {room}: {message}"
+        # Redacted before they are quoted: the patterns do not know escaped quotation marks.
+        lines = [head + _spell({**self._node, **fields}) for fields in clean_fields(self._redact, record)]
+        traceback = traceback_of(record)
+        return "\n".join(lines if traceback is None else [*lines, self._redact(traceback)])
+
+
+def _spell(fields: Mapping[str, Any]) -> str:
+    values = [*map(str, fields.values())]
+    # One look at all values: nearly all of them are ids, codes and numbers.
+    if not all(values) or _needs_quotes("".join(values)):
+        values = [_quote(value) for value in values]
+    return _template(tuple(fields)) % tuple(values)
+
+
+@lru_cache(1_000)
+def _template(names: tuple[str, ...]) -> str:
+    return "".join(f" {name.replace('%', '%%')}=%s" for name in names)
+
+
+def _quote(text: str) -> str:
+    is_plain = text and not _needs_quotes(text)
+    return text if is_plain else _escape(json.dumps(text, ensure_ascii=False))
+
+
+def _needs_quotes(text: str) -> bool:
+    return not text.isprintable() or " " in text or '"' in text or "=" in text
+
+
+def _escape(text: str) -> str:
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 class _Json(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, Any] = {
+        head: dict[str, Any] = {
             "at": _time(record),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
-            **self.fields_of(record),
+            "message": self._redact(record.getMessage()),
         }
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return orjson.dumps(redact_all(self._redact, line)).decode()
+        traceback = traceback_of(record)
+        end = {} if traceback is None else {"exception": self._redact(traceback)}
+        found = clean_fields(self._redact, record)
+        return "\n".join([orjson.dumps({**head, **self._node, **fields, **end}).decode() for fields in found])

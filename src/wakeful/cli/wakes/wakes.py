@@ -184,6 +184,10 @@ def edit(
     muted: Annotated[
         bool | None, typer.Option("--mute/--no-mute", help="Whether its notices go to the inbox alone.")
     ] = None,
+    ping_url: Annotated[
+        str | None,
+        typer.Option(help="Report each run to this address of a monitoring service; an empty one removes it."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Change a wake that has not fired yet."""
@@ -192,6 +196,8 @@ def edit(
         fail("Nothing to change: give at least one option, such as --when or --instructions.", WRONG)
     if every is not None:
         body["interval_seconds"] = read_seconds(every, "--every")
+    if ping_url is not None:
+        body["ping_url"] = ping_url or None
     server = connect()
     if when or cron or until:
         send_zone(server)

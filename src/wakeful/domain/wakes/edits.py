@@ -29,10 +29,15 @@ class WakeNotLive(Conflict):
         super().__init__(f"Wake {wake.id!r} is {wake.status}, so it can no longer be changed. {next_step}")
 
 
-def cancel(wake: Wake, reason: str | None, now: datetime) -> Wake:
-    """End a live wake; the row stays."""
+def check_live(wake: Wake) -> None:
+    """Refuse a wake that is over."""
     if not wake.is_live:
         raise WakeNotLive(wake)
+
+
+def cancel(wake: Wake, reason: str | None, now: datetime) -> Wake:
+    """End a live wake; the row stays."""
+    check_live(wake)
     return end(wake, "cancelled", reason, now)
 
 

@@ -32,6 +32,7 @@ from wakeful.runtime.waiting import Followed
 from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.agents.instruction_files import InstructionFiles
 from wakeful.service.inbox.notices import NoticeService
+from wakeful.service.metrics.metrics import Metrics
 from wakeful.service.retrying import insist
 from wakeful.service.runs.approvals import Approvals
 from wakeful.service.sessions.briefing import Briefing, Briefings, Spent
@@ -52,6 +53,7 @@ class AgentLoop:
     instructions: InstructionFiles
     agent_files: AgentFiles
     notices: NoticeService
+    metrics: Metrics
     patience: RetryLimits = field(default_factory=RetryLimits)
     subagents: SubagentLimits = field(default_factory=SubagentLimits)
     small_window: int = 32_768

@@ -169,12 +169,16 @@ async def ask(
         try:
             async for event in attempt.events(state.tasks, state.stop):
                 yield event
-        except ModelBusy as busy:
+        except WakefulError as busy:
+            state.deps.metrics.note_model_error(state.model, busy.code)
+            if not isinstance(busy, ModelBusy):
+                raise
             trying.note(busy)
             seconds = busy.retry_after or min(patience.pause * 2 ** (trying.tries - 1), patience.longest_pause)
             if not trying.may_go_on(seconds):
                 raise trying.given_up(busy, seconds) from busy
             log.info("model busy", extra={"run_id": state.run.id, "model": state.model, "pause": seconds})
+            state.deps.metrics.note_model_retry(state.model)
             problem = busy.problem
         else:
             return
@@ -316,6 +320,7 @@ async def _stream(state: RunState, messages: list[ModelMessage], tools: Sequence
     await state.budget.wait_for_room(size)
     if state.budget.is_spent():  # by the calls that it waited for
         raise BudgetSpent
+    began = state.deps.clock.monotonic()
     try:
         with state.budget.in_flight(size):  # without an await after the check, so no other call comes between
             used = await _read(state, messages, tools, trying)
@@ -335,7 +340,9 @@ async def _stream(state: RunState, messages: list[ModelMessage], tools: Sequence
         reply.is_prompt_cut = True
         await note_cut(state, sent, used.input_tokens)
     state.context_tokens = used.input_tokens + used.output_tokens
-    state.budget.count_model_call(used, _price(state, used))
+    cost, seconds = _price(state, used), state.deps.clock.monotonic() - began
+    state.deps.metrics.note_model_call(state.model, seconds, used.input_tokens, used.output_tokens, cost)
+    state.budget.count_model_call(used, cost)
 
 
 async def _read(state: RunState, messages: list[ModelMessage], tools: Sequence[Tool], trying: _Trying) -> RequestUsage:

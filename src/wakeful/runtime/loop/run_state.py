@@ -15,6 +15,7 @@ from wakeful.runtime.models.providers import Models
 from wakeful.runtime.waiting import Followed
 from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.inbox.notices import NoticeService
+from wakeful.service.metrics.metrics import Metrics
 from wakeful.service.runs.approvals import Approvals
 from wakeful.service.sessions.briefing import Briefing, Spent
 from wakeful.tools.registry import Tool, Tools
@@ -46,6 +47,7 @@ class RunDeps(Protocol):
     """Dependencies of every run and subagent: the agent loop."""
 
     approvals: Approvals
+    metrics: Metrics
     models: Models
     notices: NoticeService
     tools: Tools

@@ -16,6 +16,7 @@ from wakeful.domain.types import ClaimedRun
 from wakeful.runtime.loop.budget import Budget
 from wakeful.runtime.loop.context import tokens_in
 from wakeful.runtime.models.providers import Models
+from wakeful.service.metrics.metrics import Metrics
 from wakeful.service.runs.runs import RunService
 from wakeful.service.sessions.briefing import Briefing, Briefings
 from wakeful.service.sessions.sessions import SessionService
@@ -31,8 +32,15 @@ class Titles:
     """Names sessions that have no title yet."""
 
     def __init__(
-        self, briefings: Briefings, sessions: SessionService, runs: RunService, models: Models, clock: Clock
+        self,
+        briefings: Briefings,
+        sessions: SessionService,
+        runs: RunService,
+        models: Models,
+        clock: Clock,
+        metrics: Metrics,
     ) -> None:
+        self._metrics = metrics
         self._briefings = briefings
         self._sessions = sessions
         self._runs = runs
@@ -74,6 +82,7 @@ class Titles:
             return first_words(question)
         answer = next((message.content for message in reversed(briefing.messages) if message.role == "assistant"), "")
         asked = f"User: {question[:_SHOWN]}\n\nAssistant: {answer[:_SHOWN]}"
+        began = self._clock.monotonic()
         try:
             async with asyncio.timeout(_PATIENCE):
                 response = await model_request(
@@ -88,6 +97,8 @@ class Titles:
         used = response.usage
         if not used.has_values():
             used = RequestUsage(input_tokens=tokens_in(_ASK + asked), output_tokens=tokens_in(said))
-        budget.count_model_call(used, self._models.price(name, used, at=self._clock.now()))
+        cost, seconds = self._models.price(name, used, at=self._clock.now()), self._clock.monotonic() - began
+        self._metrics.note_model_call(name, seconds, used.input_tokens, used.output_tokens, cost)
+        budget.count_model_call(used, cost)
         await self._runs.save_usage(budget.usage)
         return first_words(said.strip().strip('"*#.')) or first_words(question)

@@ -157,6 +157,8 @@ def _note(state: RunState, call: ToolCallPart, result: ToolResult) -> Generator[
     """Count a call, and yield its frames and the step that saves it."""
     args = _as_shown(call)
     state.budget.count_tool_call()
+    is_known = call.tool_name in state.tools
+    state.deps.metrics.note_tool_call(call.tool_name, is_known=is_known, is_success=result.success)
     state.mishaps.note(call.tool_name, args, result.text, result.metadata.get("code"))
     yield ToolCall(
         tool=call.tool_name,

@@ -26,6 +26,11 @@ class OpenSockets:
         self._open: dict[WebSocket, str] = {}
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def count(self) -> int:
+        """Return how many sockets are open."""
+        return len(self._open)
+
     @contextmanager
     def keep(self, token_id: str, websocket: WebSocket) -> Generator[None]:
         """Check the token of a socket inside the block."""

@@ -6,6 +6,7 @@ the file, many writes at once: entries that are cut off within that second are n
 
 import asyncio
 import logging
+from contextvars import Context
 
 from wakeful.domain.errors import WakefulError
 from wakeful.store.store import Store, Tx
@@ -27,7 +28,7 @@ class ChangelogHeads:
         """Remember the last entry of a changelog, and save it soon."""
         self._unsaved[agent_id] = head
         if self._saving is None or self._saving.done():
-            self._saving = asyncio.create_task(self._save_soon())
+            self._saving = asyncio.create_task(self._save_soon(), context=Context())
 
     async def of(self, agent_id: str) -> Head | None:
         """Return the last known entry, which a changelog must contain."""

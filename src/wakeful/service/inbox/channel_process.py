@@ -3,9 +3,10 @@
 import asyncio
 import contextlib
 import os
+import signal
 import sys
 from base64 import b64encode
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +52,16 @@ class PushAnswer:
     retry_after: int | None = None  # seconds
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PingRequest:
+    """A ping of a monitoring service. Those of one group are sent in order."""
+
+    id: str
+    group: str
+    url: str
+    body: str  # a reason code
+
+
 class ChannelProcess:
     """Starts a child process for each request, and kills it after the time limit."""
 
@@ -80,6 +91,14 @@ class ChannelProcess:
         known = ("status", "error", "retry_after")
         return {answer["id"]: PushAnswer(**{name: answer.get(name) for name in known}) for answer in answers}
 
+    async def ping(self, pings: Sequence[PingRequest]) -> dict[str, str]:
+        """Send pings, and return the outcome of each that ended in time: `sent`, or a code of what went wrong."""
+        groups: dict[str, list[dict[str, str]]] = {}
+        for each in pings:
+            groups.setdefault(each.group, []).append({"id": each.id, "url": each.url, "body": each.body})
+        answers = await self._request({"ping": list(groups.values()), "private_hosts": self.private_hosts})
+        return {answer["id"]: answer["outcome"] for answer in answers}
+
     async def _request(self, request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """Return the answers that arrive in time."""
         answers: list[Mapping[str, Any]] = []
@@ -102,7 +121,10 @@ class ChannelProcess:
                         while line := await process.stdout.readline():
                             answers.append(orjson.loads(line))
             finally:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
+                if process.returncode is None:
+                    with contextlib.suppress(ProcessLookupError):
+                        # Not process.kill(), which reads the exit status of a child that has just ended. asyncio then
+                        # logs "Unknown child process".
+                        os.kill(process.pid, signal.SIGKILL)
                 await process.wait()
         return answers

@@ -10,6 +10,7 @@ A request is one JSON object, an answer one line of JSON:
     {"send": {ID: URL}, "title", "body", "private_hosts"}   → {"id", "error"} for each, as it ends
     {"push": {ID: {"endpoint", "headers", "body"}}, "private_hosts"}
                                          → {"id", "status", "retry_after", "error"} for each, as it ends
+    {"ping": [[{"id", "url", "body"}]], "private_hosts"}    → {"id", "outcome"} for each, as it ends
 """
 
 import gc
@@ -20,7 +21,7 @@ import re
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
 from typing import Any, cast
@@ -49,6 +50,9 @@ def main() -> None:
     gc.disable()  # it runs briefly, and mostly imports, which leave nothing to collect
     if "push" in request:
         _push(request["push"], request["private_hosts"])
+        return
+    if "ping" in request:
+        _ping(request["ping"], request["private_hosts"])
         return
     logs = _Logs()
     logging.getLogger("apprise").addHandler(logs)
@@ -85,6 +89,21 @@ def _push(messages: Mapping[str, Any], private_hosts: Iterable[str]) -> None:
 
     with ThreadPoolExecutor(max_workers=max(1, len(messages))) as threads:
         list(threads.map(send, messages))
+
+
+def _ping(groups: Sequence[Sequence[Mapping[str, Any]]], private_hosts: Iterable[str]) -> None:
+    """Send pings: each group to one address, in order; the groups at the same time."""
+    from wakeful.service.pings.ping_sender import send_in_order, ssl
+
+    context = ssl.create_default_context()  # reads certificates, which the guard would refuse
+    guard = AddressGuard(private_hosts)
+    sys.addaudithook(guard)
+
+    def send(pings: Sequence[Mapping[str, Any]]) -> None:
+        send_in_order(pings, context, guard.reason, _answer)
+
+    with ThreadPoolExecutor(max_workers=max(1, len(groups))) as threads:
+        list(threads.map(send, groups))
 
 
 def inspect(url: str, guard: "AddressGuard") -> dict[str, Any]:

@@ -24,7 +24,15 @@ _TEST = ("A test from Wakeful", "This channel works: messages of your agents arr
 class Channels:
     """Manages channels. Their addresses go to the store and the sending process, nowhere else."""
 
-    def __init__(self, store: Store, clock: Clock, process: ChannelProcess, private_hosts: Collection[str]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        process: ChannelProcess,
+        private_hosts: Collection[str],
+        on_sent: Callable[[Sequence[Delivery]], None] = lambda _: None,
+    ) -> None:
+        self._on_sent = on_sent
         self._store = store
         self._clock = clock
         self.process = process
@@ -121,6 +129,7 @@ class Channels:
         errors = await self.process.send(addresses, title, body) if addresses else {}
         deliveries = {channel.id: self._to_delivery(channel, may_send, errors, zone) for channel, may_send in taken}
         if deliveries:
+            self._on_sent(list(deliveries.values()))
             await self._note([channel for channel, _ in taken], deliveries)
         return list(deliveries.values())
 

@@ -58,8 +58,15 @@ class Push:
     """Manages browsers with push messages. Endpoints go to the store and the sending process, nowhere else."""
 
     def __init__(
-        self, store: Store, clock: Clock, device_key: bytes, process: ChannelProcess, private_hosts: Collection[str]
+        self,
+        store: Store,
+        clock: Clock,
+        device_key: bytes,
+        process: ChannelProcess,
+        private_hosts: Collection[str],
+        on_sent: Callable[[Sequence[Delivery]], None] = lambda _: None,
     ) -> None:
+        self._on_sent = on_sent
         self._store = store
         self._clock = clock
         self._device_key = device_key
@@ -189,6 +196,7 @@ class Push:
             for each in taken
         }
         if deliveries:
+            self._on_sent(list(deliveries.values()))
             await self._note(user_id, deliveries, answers)
         return list(deliveries.values())
 

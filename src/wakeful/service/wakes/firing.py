@@ -1,9 +1,10 @@
 """Firing: read due wakes, apply the rule, write the result, in one transaction per batch."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from wakeful.clock import Clock
 from wakeful.domain.bounds import bounds
@@ -15,6 +16,7 @@ from wakeful.domain.types import Decision, Pause, Run
 from wakeful.domain.wakes.fire import Facts, Verdict, fire
 from wakeful.domain.wakes.kinds import is_bounded
 from wakeful.service.agents.directories import Directories
+from wakeful.service.log_batches import log_each
 from wakeful.service.runs.run_endings import end_wake, note_failure, note_loop_end
 from wakeful.service.sessions.presence import hold_wakes
 from wakeful.store.store import Store, Tx
@@ -34,6 +36,15 @@ class _Tally:
     used_today: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FiringObserver:
+    """Called after the commit of what was decided."""
+
+    on_decided: Callable[[Sequence[Verdict]], None] = lambda _: None
+    on_recovered: Callable[[Run], None] = lambda _: None
+    on_shed: Callable[[Run], None] = lambda _: None
+
+
 class Firing:
     """Turns due wakes into runs, and recovers runs whose owner is gone."""
 
@@ -46,6 +57,7 @@ class Firing:
         batch: int = 64,
         directories: Directories | None = None,  # None: a node without a data directory
         lease: timedelta = timedelta(seconds=30),
+        observer: "FiringObserver | None" = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -54,6 +66,7 @@ class Firing:
         self._batch = batch
         self._directories = directories
         self._lease = lease
+        self._observer = observer or FiringObserver()
 
     async def fire_due(self, most: int | None = None, skip: int = 0) -> int:
         """Decide about a batch of due wakes, after the skipped ones, and return how many there were.
@@ -63,14 +76,17 @@ class Firing:
         now = self._clock.now()
         limit = most or self._batch
 
-        async def work(tx: Tx) -> int:
+        async def work(tx: Tx) -> tuple[int, Sequence[Verdict]]:
             due = await tx.wakes.due(now, limit, skip)
-            if due:
-                await write_verdicts(tx, await self._judge(tx, due, now), due[0].free_turn)
-            return len(due)
+            if not due:
+                return 0, ()
+            return len(due), await write_verdicts(tx, await self._judge(tx, due, now), due[0].free_turn)
 
         # Decisions that a power failure undoes are made again, with the same run ids; a saved step makes them durable.
-        return await self._store.write(work, is_synced=False)
+        decided, written = await self._store.write(work, is_synced=False)
+        _log_verdicts(written, now)
+        self._observer.on_decided(written)
+        return decided
 
     async def set_aside(self, error: str, skip: int = 0) -> str | None:
         """Postpone the first due wake after the skipped ones, which cannot be fired, so that the others can."""
@@ -161,7 +177,11 @@ class Firing:
             await hold_wakes(tx, [run for run in recovered if run.status != "queued"], now, self._rules)
             return recovered
 
-        return await self._store.write(work)
+        recovered = await self._store.write(work)
+        for run in recovered:
+            _log_recovery(run)
+            self._observer.on_recovered(run)
+        return recovered
 
     async def shed_low(self) -> list[Run]:
         """Drop low-priority runs that found no free slot in time; only those that this node could have taken."""
@@ -176,7 +196,11 @@ class Firing:
                 await end_wake(tx, run, "skipped", "no_slot", now)
             return shed
 
-        return await self._store.write(work)
+        shed = await self._store.write(work)
+        for run in shed:
+            log.info("wake skipped", extra={"wake_id": run.wake_id, "run_id": run.id, "reason": "no_slot"})
+            self._observer.on_shed(run)
+        return shed
 
     async def forget_ephemeral(self) -> int:
         """End the schedules that were booked to last until a restart."""
@@ -258,8 +282,51 @@ def _count(tally: _Tally, verdict: Verdict, now: datetime) -> None:
     tally.used_today += sum(run.kind == "next_run" for run in queued)
 
 
-async def write_verdicts(tx: Tx, verdicts: Sequence[Verdict], free_turn: int | None = None) -> None:
-    """Write what was decided. A wake that someone changed meanwhile keeps that change, and fires as changed."""
+def _log_verdicts(verdicts: Sequence[Verdict], now: datetime) -> None:
+    """Log a line for each run that was queued and each time that was held or skipped."""
+    if not log.isEnabledFor(logging.INFO):
+        return
+    lines: dict[str, list[dict[str, Any]]] = {}
+    for verdict in verdicts:
+        for message, fields in _to_lines(verdict, now):
+            lines.setdefault(message, []).append(fields)
+    for message, of_message in lines.items():
+        log_each(log, message, of_message)
+
+
+def _to_lines(verdict: Verdict, now: datetime) -> Generator[tuple[str, dict[str, Any]]]:
+    wake = verdict.wake
+    for run in verdict.runs:
+        fields: dict[str, Any] = {"wake_id": wake.id, "run_id": run.id, "agent_id": wake.agent_id, "kind": wake.kind}
+        if run.status == "queued":
+            fields["late_seconds"] = round((now - run.nominal_at).total_seconds(), 3)
+            yield "wake fired", fields
+        else:
+            yield "wake skipped", fields | {"reason": run.reason, "times": run.covers}
+    if verdict.fold is not None:
+        yield "wake joined a queued run", {"wake_id": wake.id, "run_id": verdict.fold.into}
+    if wake.held_by is not None and verdict.decisions:  # else it is held as before
+        until = wake.attempt_at.isoformat()
+        yield "wake held", {"wake_id": wake.id, "reason": wake.held_by, "until": until}
+    if wake.status == "cancelled":
+        yield "wake ended", {"wake_id": wake.id, "reason": wake.reason}
+
+
+def _log_recovery(run: Run) -> None:
+    is_over = run.status != "queued"
+    fields = {"run_id": run.id, "session_id": run.session_id, "status": run.status, "reason": run.reason}
+    log.log(
+        logging.WARNING if is_over else logging.INFO,
+        "run of a dead process ended" if is_over else "run of a dead process recovered",
+        extra=fields | {"attempt": run.attempt, "lost_starts": run.lost_starts},
+    )
+
+
+async def write_verdicts(tx: Tx, verdicts: Sequence[Verdict], free_turn: int | None = None) -> list[Verdict]:
+    """Write what was decided, and return what was written.
+
+    A wake that someone changed meanwhile keeps that change, and fires as changed.
+    """
     moved = await tx.wakes.move([(verdict.wake, verdict.action) for verdict in verdicts])
     held = [verdict for verdict in verdicts if verdict.wake.id in moved]
     sessions = [session for verdict in held for session in verdict.sessions]
@@ -278,3 +345,4 @@ async def write_verdicts(tx: Tx, verdicts: Sequence[Verdict], free_turn: int | N
     decisions = [decision for verdict in held for decision in verdict.decisions]
     if decisions:
         await tx.notices.record(decisions)
+    return held

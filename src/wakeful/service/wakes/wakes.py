@@ -1,5 +1,6 @@
 """Book, edit, skip, cancel, run and explain wakes."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -19,6 +20,8 @@ from wakeful.service.runs.run_endings import cancel_wake
 from wakeful.service.wakes.wake_edits import edit_as_asked
 from wakeful.store.drivers.batching import Together
 from wakeful.store.store import Store, Tx
+
+log = logging.getLogger(__name__)
 
 
 class WakeService:
@@ -140,7 +143,9 @@ class WakeService:
             await tx.runs.add(verdict.runs)
             return verdict.runs[0]
 
-        return await self._store.write(work)
+        run = await self._store.write(work)
+        log.info("wake fired by a person", extra={"wake_id": wake_id, "run_id": run.id, "agent_id": run.agent_id})
+        return run
 
     async def why(self, wake_id: str, user_id: str) -> list[Step]:
         """Return the decisions about each occurrence of a wake, with their times and reasons."""

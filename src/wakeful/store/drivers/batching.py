@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
+from contextvars import Context
 from typing import Generic, TypeVar
 
 from wakeful.store.errors import StoreBusy, StoreUnavailable
@@ -38,7 +39,7 @@ class Together(Generic[T, R]):
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
         if len(self._workers) < self._at_once:
-            worker = asyncio.create_task(self._work())
+            worker = asyncio.create_task(self._work(), context=Context())  # not of one item alone
             self._workers.add(worker)
         return await future
 

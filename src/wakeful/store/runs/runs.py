@@ -14,10 +14,10 @@ from wakeful.domain.news import RunChanged, RunQueued, StopAsked, WakeDueSooner
 from wakeful.domain.nodes import NodeIdentity
 from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.texts import title_of
-from wakeful.domain.types import ClaimedRun, Run, RunStatus
+from wakeful.domain.types import ClaimedRun, Run, RunStatus, WaitingWork
 from wakeful.store import queries
 from wakeful.store.drivers.database import Row, Statements
-from wakeful.store.rows import ADDED_RUN, CLAIMED_RUNS, RUNS, from_micros, to_micros
+from wakeful.store.rows import ADDED_RUN, CLAIMED_RUNS, RUNS, WAITING_WORK, from_micros, to_micros
 
 _LONG_AGO = timedelta(days=7)  # bounds the look at old rows
 _TURN = queries.for_sqlite()["add_runs"].names.index("turn")
@@ -386,9 +386,9 @@ class RunRows:
         }
         return bool(await self._statements.fetch("user_is_talking", params))
 
-    async def count_unfinished(self) -> dict[str, int]:
-        """Return how many runs are queued and how many are running."""
-        return {row["status"]: row["runs"] for row in await self._statements.fetch("count_unfinished_runs", {})}
+    async def waiting_work(self) -> WaitingWork:
+        """Return how much waits in the store, of all users."""
+        return WAITING_WORK.read((await self._statements.fetch("waiting_work", {}))[0])
 
     async def stuck(self, owner: str, before: datetime, latest: datetime, most: int) -> list[str]:
         params = {"owner": owner, "before": to_micros(before), "latest": to_micros(latest), "most": most}

@@ -7,12 +7,13 @@
 INSERT INTO runs (
     id, agent_id, user_id, session_id, wake_id, kind, trigger, scheduled_by, nominal_at, covers, priority, turn, status,
     reason, note, error, queued_at, started_at, finished_at, owner, lease_until, fence, attempt, has_called,
-    lost_starts, is_resuming, stop_requested_at, node
+    lost_starts, is_resuming, stop_requested_at, node, has_ping
 )
 SELECT
     n.id, n.agent_id, n.user_id, n.session_id, n.wake_id, n.kind, n.trigger, n.scheduled_by, n.nominal_at, n.covers,
     n.priority, n.turn, n.status, n.reason, n.note, n.error, n.queued_at, n.started_at, n.finished_at, n.owner,
-    n.lease_until, n.fence, n.attempt, n.has_called, n.lost_starts, n.is_resuming, n.stop_requested_at, n.node
+    n.lease_until, n.fence, n.attempt, n.has_called, n.lost_starts, n.is_resuming, n.stop_requested_at, n.node,
+    n.has_ping
 FROM rows(runs) AS n
 WHERE TRUE
 ON CONFLICT DO NOTHING
@@ -287,9 +288,17 @@ SELECT
     ) AS last_turn
 FROM rows(runs) AS n;
 
--- name: count_unfinished_runs
-SELECT 'queued' AS status, COUNT(*) AS runs FROM runs WHERE status = 'queued'
-UNION ALL SELECT 'running' AS status, COUNT(*) AS runs FROM runs WHERE status = 'running';
+-- name: waiting_work
+-- Counts of waiting work, for the metrics.
+SELECT
+    (SELECT COUNT(*) FROM wakes WHERE status = 'pending') AS pending_wakes,
+    (SELECT MIN(attempt_at) FROM wakes WHERE status = 'pending') AS next_wake_at,
+    (SELECT COUNT(*) FROM runs WHERE status = 'queued') AS queued_runs,
+    (SELECT COUNT(*) FROM runs WHERE status = 'running') AS running_runs,
+    (
+        SELECT COUNT(*) FROM approvals a JOIN runs r ON r.id = a.run_id
+        WHERE a.status = 'pending' AND r.status IN ('queued', 'running')
+    ) AS approvals;
 
 -- name: renew_leases
 -- The heartbeat. Also of a lease that has run out, as when someone set the clock: the run is ours until another node has

@@ -1,6 +1,6 @@
 """Wakes in the store."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -96,6 +96,18 @@ class WakeRows:
         wake = WAKES.read((await self._statements.fetch("mute_wake", params))[0])
         self._announce(wake, _changed(wake, "rescheduled"), now)
         return wake
+
+    async def set_ping(self, wake_id: str, url: str | None, shown: str | None, now: datetime) -> Wake:
+        """Set the address that a wake's runs are reported to, with the part of it that may be shown."""
+        params = {"id": wake_id, "ping_url": url, "ping_to": shown, "now": to_micros(now)}
+        wake = WAKES.read((await self._statements.fetch("set_wake_ping", params))[0])
+        self._announce(wake, _changed(wake, "rescheduled"), now)
+        return wake
+
+    async def ping_urls(self, wake_ids: Collection[str]) -> dict[str, str]:
+        """Return the secret addresses of those wakes that have one."""
+        rows = await self._statements.fetch_many("ping_urls_of_wakes", [{"id": wake_id} for wake_id in wake_ids])
+        return {row["id"]: row["ping_url"] for row in rows}
 
     async def see(self, wake_id: str, now: datetime) -> None:
         """Note that a person used or changed a wake."""
@@ -264,10 +276,6 @@ class WakeRows:
         for wake in ended:
             self._announce(wake, _changed(wake, "cancelled"), now)
         return len(ended)
-
-    async def count_pending(self) -> int:
-        """Return how many wakes are pending."""
-        return (await self._statements.fetch("count_pending_wakes", {}))[0]["wakes"]
 
     async def count_live(self, user_id: str, agent_id: str | None, before: datetime) -> int:
         """Return how many live wakes of an agent, or of all of a user's, are planned before an instant."""

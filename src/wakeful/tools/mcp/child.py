@@ -125,10 +125,8 @@ async def _end(process: asyncio.subprocess.Process, tasks: list[asyncio.Task[Non
     for number in (None, signal.SIGTERM, signal.SIGKILL):
         if number is not None and process.returncode is None:
             with contextlib.suppress(ProcessLookupError):  # it has just exited
-                if number == signal.SIGKILL:
-                    os.killpg(process.pid, number)
-                else:
-                    process.send_signal(number)
+                # Not process.send_signal, which reads the exit status before asyncio does, and asyncio warns of it.
+                (os.killpg if number == signal.SIGKILL else os.kill)(process.pid, number)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), STEP_SECONDS)
             break

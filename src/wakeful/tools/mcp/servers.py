@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
+from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -267,7 +268,8 @@ class _Server:
                     f"The next attempt is in {left:.0f} seconds; do without it until then."
                 )
             self._drop()
-            self._starting = asyncio.create_task(self._start())
+            # Without the context of the run that comes first: its id would be in the log lines of all others.
+            self._starting = asyncio.create_task(self._start(), context=Context())
             self._starting.add_done_callback(self._note_started)
         # Shielded: a run that is stopped must not cancel the start for other runs that wait for it.
         return await asyncio.shield(self._starting)

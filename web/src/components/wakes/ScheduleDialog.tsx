@@ -9,6 +9,7 @@ import { BROWSER_ZONE } from "../text/zone";
 import { Dialog } from "../ui/Dialog";
 import { FieldError } from "../ui/FieldError";
 import { Form } from "../ui/Form";
+import { type PingChange, PingField } from "./PingField";
 import { RepeatField, type Repetition, repetitionOf, ruleOf } from "./RepeatField";
 import { SchedulePreview, usePreview } from "./SchedulePreview";
 import { errorAt, type FormField, refusalText } from "./scheduleErrors";
@@ -31,6 +32,7 @@ export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
   const [what, setWhat] = useState(wake?.instructions ?? "");
   const [when, setWhen] = useState("");
   const [repetition, setRepetition] = useState<Repetition>(() => repetitionOf(wake));
+  const [ping, setPing] = useState<PingChange>(undefined);
   const canRepeat = wake ? wake.call_type === "recurring" : sessionId !== null;
   const rule = canRepeat ? ruleOf(repetition) : {};
   const change = wake ? changes(wake, when, rule) : {};
@@ -44,7 +46,11 @@ export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
   const save = queries.useAct<undefined>(
     async () => {
       if (wake) {
-        const body = { ...change, ...(what !== wake.instructions && { instructions: what }) };
+        const body = {
+          ...change,
+          ...(what !== wake.instructions && { instructions: what }),
+          ...(ping !== undefined && { ping_url: ping?.trim() ?? null }),
+        };
         return call("PATCH /wakes/{wake_id}", { path: { wake_id: wake.id }, body });
       }
       if (sessionId === null) {
@@ -115,6 +121,15 @@ export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
             agent={agent}
             isOnce={!canRepeat || repetition.kind === "once"}
             now={preview.now}
+          />
+        )}
+        {current && (
+          <PingField
+            shown={current.ping_to}
+            change={ping}
+            onChange={setPing}
+            described={described("ping")}
+            problem={problem("ping")}
           />
         )}
         {current && <WakeHistory wake={current} agent={agent} />}

@@ -8,6 +8,7 @@ const FIELDS = {
   what: ["instructions", "additional_context_message"],
   when: ["when", "at", "timezone"],
   repeat: ["cron", "interval_seconds", "until", "max_runs", "call_type"],
+  ping: ["ping_url"],
 } as const;
 
 export type FormField = keyof typeof FIELDS;
@@ -19,6 +20,7 @@ const LABELS = {
   timezone: "Time zone",
   cron: "Cron rule",
   interval_seconds: "Every",
+  ping_url: "Ping address",
 };
 
 const OWN_WORDS: Readonly<Record<string, string>> = {

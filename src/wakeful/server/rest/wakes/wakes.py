@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime, BeforeValidator, Field
+from pydantic import AwareDatetime, BeforeValidator, Field, StringConstraints
 
 from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.frames import recall_status
+from wakeful.domain.pings import MAX_URL
 from wakeful.domain.types import RunNote, RunStatus, Wake, WakeStatus
 from wakeful.domain.wakes.explain import Step
 from wakeful.server.auth import Planner, Reader
@@ -19,14 +20,24 @@ from wakeful.server.services import Services, ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["wakes"])
 
-NULLABLE = frozenset({"until", "max_runs"})  # in a change, null removes these
+NULLABLE = frozenset({"until", "max_runs", "ping_url"})  # in a change, null removes these
 
 # The scheduler's own fields of a wake; every other one is shown.
 _INTERNAL = frozenset({"user_id", "slot", "wall_clock", "first_due_at", "is_missed"}) | frozenset(
     {"ephemeral", "deferrals", "failures", "runs_started", "seen_at", "version"}
 )
 _NOT_OF_RECALLS = frozenset(
-    ("kind", "agent_id", "context_views", "session_config", "tools", "delivery_phase", "created_session_id", "muted")
+    (
+        "kind",
+        "agent_id",
+        "context_views",
+        "session_config",
+        "tools",
+        "delivery_phase",
+        "created_session_id",
+        "muted",
+        "ping_to",
+    )
 )
 
 
@@ -79,6 +90,11 @@ class WakeChange(
     instructions: Text | None = None
     comment: Text | None = None
     muted: bool | None = None  # its notices go to the inbox, not to the channels
+    ping_url: Annotated[str, StringConstraints(max_length=MAX_URL)] | None = Field(
+        None,
+        description="An address in the form of healthchecks.io. It is requested at the start of each run (`/start`) "
+        "and at its end (`/0`, or `/1` with a reason code). It is a secret: only `ping_to` is shown. Null removes it.",
+    )
 
 
 class WakeList(Sparse):
@@ -144,7 +160,10 @@ async def change_wake(caller: Planner, services: ServicesDep, wake_id: PathId, a
     """Change a pending wake of any kind; a new time or rule starts over."""
     changes = asked.to_changes(NULLABLE)
     muted = changes.pop("muted", None)
+    has_ping, ping_url = "ping_url" in changes, changes.pop("ping_url", None)
     wake = await services.wakes.get(wake_id, caller.user.id)
+    if has_ping:  # first: an address that is refused changes nothing
+        wake = await services.pings.set_address(wake_id, caller.user.id, ping_url)
     if changes:
         wake = await services.wakes.edit(wake_id, caller.user.id, changes)
     if muted is not None:

@@ -1,0 +1,228 @@
+"""Prometheus metrics: what this node has done since its start, and what waits in the store."""
+
+import platform
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+
+from wakeful.clock import Clock
+from wakeful.domain.inbox.channels import Delivery
+from wakeful.domain.nodes import NodeIdentity
+from wakeful.domain.people.accounts import Identity, OwnersOnly
+from wakeful.domain.runs.runs import Outcome
+from wakeful.domain.types import Run
+from wakeful.domain.wakes.fire import Verdict
+from wakeful.service.metrics.labels import BoundedNames
+from wakeful.service.metrics.samples import Samples
+from wakeful.store.store import Store
+
+_LATE = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0, 60.0, 600.0)
+_LONG = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0)
+_SHORT = (0.001, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0)
+_MAX_MODELS = 50
+_MAX_TOOLS = 200
+_MAX_REASONS = 100  # codes of the source, so there are fewer; a bound all the same
+
+
+class Metrics:
+    """Counters of one node. Every label has a bounded number of values; none is an id."""
+
+    def __init__(self, store: Store, clock: Clock, node: NodeIdentity) -> None:
+        self._store = store
+        self._clock = clock
+        self._registry = CollectorRegistry()
+        self._samples = Samples(store, clock)
+        self._model = BoundedNames(_MAX_MODELS)
+        self._tool = BoundedNames(_MAX_TOOLS)
+        self._reason = BoundedNames(_MAX_REASONS)
+        ProcessCollector(registry=self._registry)
+        self._add_wakes()
+        self._add_runs()
+        self._add_models_and_tools()
+        self._add_environment()
+        self._add_samples()
+        store_kind = "postgresql" if store.is_shared else "sqlite"
+        build = self._gauge("wakeful_build_info", "1, with the version.", "version", "python", "store")
+        build.labels(node.version, platform.python_version(), store_kind).set(1)
+
+        self._gauge("wakeful_node_info", "1, with the name of this node.", "node", "version").labels(
+            node.name, node.version
+        ).set(1)
+        self._draining = self._gauge("wakeful_node_draining", "1 while this node claims no runs.")
+
+    def note_verdicts(self, verdicts: Sequence[Verdict]) -> None:
+        """Count what was decided about due wakes."""
+        fired: dict[str, int] = {}
+        for verdict in verdicts:
+            wake = verdict.wake
+            if verdict.fold is not None:
+                self._folded.inc()
+            for run in verdict.runs:
+                if run.status == "queued":
+                    fired[wake.kind] = fired.get(wake.kind, 0) + 1
+                else:
+                    self._skipped.labels(self._reason(run.reason)).inc(max(1, run.covers))
+            if wake.held_by is not None and verdict.decisions:  # else it was counted when the hold began
+                self._held.labels(self._reason(wake.held_by)).inc()
+        for kind, count in fired.items():
+            self._fired.labels(kind).inc(count)
+
+    def note_shed(self, run: Run) -> None:
+        """Count a low-priority run that found no free slot."""
+        self._skipped.labels("no_slot").inc(max(1, run.covers))
+
+    def note_finished(self, run: Run, outcome: Outcome) -> None:
+        """Count a run that has just ended."""
+        self._finished_as(run.trigger, outcome.status).inc()
+        if outcome.status == "failed":
+            self._failed.labels(self._reason(outcome.reason)).inc()
+        if run.started_at is None:
+            return
+        self._took.observe(max(0.0, (self._clock.now() - run.started_at).total_seconds()))
+        if run.trigger == "wake" and run.attempt == 1:
+            self._late.observe((run.started_at - run.nominal_at).total_seconds())
+
+    def note_recovered(self, run: Run) -> None:
+        """Count a run that this node took over from a process that died."""
+        self._recovered.labels("resumed" if run.status == "queued" else run.status).inc()
+
+    def note_lease_lost(self) -> None:
+        self._leases_lost.inc()
+
+    def note_model_call(
+        self, model: str, seconds: float, input_tokens: int, output_tokens: int, cost_micros: int | None
+    ) -> None:
+        """Count an answer of a model, with what it used."""
+        name = self._model(model)
+        self._asked.labels(name).observe(seconds)
+        self._tokens.labels(name, "input").inc(input_tokens)
+        self._tokens.labels(name, "output").inc(output_tokens)
+        if cost_micros is not None:
+            self._cost.labels(name).inc(cost_micros / 1_000_000)
+
+    def note_model_error(self, model: str, code: str) -> None:
+        self._model_errors.labels(self._model(model), self._reason(code)).inc()
+
+    def note_model_retry(self, model: str) -> None:
+        self._model_retries.labels(self._model(model)).inc()
+
+    def note_tool_call(self, tool: str, *, is_known: bool, is_success: bool) -> None:
+        """Count a call; a model can make up names, which are not labels."""
+        name = self._tool(tool) if is_known else "unknown"
+        self._tool_calls.labels(name, "ok" if is_success else "failed").inc()
+
+    def note_deliveries(self, deliveries: Sequence[Delivery]) -> None:
+        """Count messages over channels and to browsers."""
+        for each in deliveries:
+            self._delivered.labels(each.kind, each.outcome).inc()
+
+    def note_ping(self, kind: str, outcome: str) -> None:
+        """Count a ping of the heartbeat address or of a wake's address."""
+        self._pings.labels(kind, outcome).inc()
+
+    def note_database_wait(self, seconds: float) -> None:
+        """Count a request to an agent's database that got a worker, after waiting for it."""
+        self._database_wait.observe(seconds)
+
+    def watch(self, name: str, description: str, read: Callable[[], float], **labels: str) -> None:
+        """Show a figure of this process, read at each scrape."""
+        if name not in self._watched:
+            self._watched[name] = self._gauge(name, description, *labels)
+        gauge = self._watched[name]
+        (gauge.labels(**labels) if labels else gauge).set_function(read)
+
+    async def text(self, caller: Identity, *, is_ready: bool, is_draining: bool) -> bytes:
+        """Return all metrics in Prometheus' text format. Only for owners, because they cover everyone's runs."""
+        if caller.user.role != "owner":  # any scope is enough, so that a collector needs no powerful token
+            raise OwnersOnly
+        await self._samples.refresh()
+        self._ready.set(is_ready)
+        self._draining.set(is_draining)
+        self._available.set(self._store.health.problem is None)
+        self._show_samples()
+        return generate_latest(self._registry)
+
+    async def aclose(self) -> None:
+        await self._samples.aclose()
+
+    def _show_samples(self) -> None:
+        found, now = self._samples.last, self._clock.now().timestamp()
+        if found is None:
+            return
+        self._sampled_at.set(self._samples.read_at)
+        self._unfinished.labels("queued").set(found.queued_runs)
+        self._unfinished.labels("running").set(found.running_runs)
+        self._pending.set(found.pending_wakes)
+        self._approvals.set(found.approvals)
+        next_at = 0.0 if found.next_wake_at is None else found.next_wake_at.timestamp()
+        self._next_wake.set(next_at)
+        self._overdue.set(max(0.0, now - next_at) if next_at else 0.0)
+
+    def _add_wakes(self) -> None:
+        self._fired = self._counter("wakeful_wakes_fired", "Runs that due wakes have queued.", "kind")
+        self._held = self._counter("wakeful_wakes_held", "Due wakes that were held or deferred.", "reason")
+        self._skipped = self._counter("wakeful_wakes_skipped", "Planned times that did not run.", "reason")
+        self._folded = self._counter("wakeful_wakes_joined", "Due wakes that joined a run which still waited.")
+        self._late = self._histogram(
+            "wakeful_wake_lateness_seconds",
+            "From the planned instant of a wake to the start of its run on this node, deferral and queueing included.",
+            _LATE,
+        )
+
+    def _add_runs(self) -> None:
+        finished = self._counter("wakeful_runs_finished", "Runs that ended on this node.", "trigger", "status")
+        self._finished_as = cache(finished.labels)  # looking up a label costs more than counting
+        self._failed = self._counter("wakeful_runs_failed", "Runs that failed on this node, by error code.", "reason")
+        self._took = self._histogram("wakeful_run_seconds", "From the start of a run to its end.", _LONG)
+        self._recovered = self._counter(
+            "wakeful_runs_recovered", "Runs that this node took over after a crash or a lost lease.", "outcome"
+        )
+        self._leases_lost = self._counter("wakeful_leases_lost", "Runs that this node lost while it executed them.")
+
+    def _add_models_and_tools(self) -> None:
+        self._tokens = self._counter("wakeful_model_tokens", "Tokens of model calls.", "model", "direction")
+        self._cost = self._counter("wakeful_model_cost_dollars", "Cost of calls with a known price.", "model")
+        self._asked = self._histogram(
+            "wakeful_model_call_seconds", "From a request to the end of its answer.", _LONG, "model"
+        )
+        self._model_errors = self._counter(
+            "wakeful_model_errors", "Model calls without an answer, retried ones included.", "model", "code"
+        )
+        self._model_retries = self._counter("wakeful_model_retries", "Model calls that were repeated.", "model")
+        self._tool_calls = self._counter("wakeful_tool_calls", "Calls of tools.", "tool", "outcome")
+
+    def _add_environment(self) -> None:
+        self._ready = self._gauge("wakeful_ready", "1 while this node fires wakes, as /readyz says.")
+        self._available = self._gauge("wakeful_store_available", "1 while the store answers.")
+        self._database_wait = self._histogram(
+            "wakeful_database_wait_seconds", "Wait of requests to agents' databases for a worker.", _SHORT
+        )
+        self._delivered = self._counter(
+            "wakeful_messages_sent", "Messages over channels and to browsers.", "kind", "outcome"
+        )
+        self._pings = self._counter(
+            "wakeful_pings", "Pings of the heartbeat address and of wakes' addresses.", "kind", "outcome"
+        )
+        self._watched: dict[str, Gauge] = {}
+
+    def _add_samples(self) -> None:
+        self._unfinished = self._gauge("wakeful_runs_unfinished", "Runs in the store that have not ended.", "status")
+        self._pending = self._gauge("wakeful_wakes_pending", "Wakes in the store that are still to fire.")
+        self._approvals = self._gauge("wakeful_approvals_waiting", "Tool calls that wait for a person.")
+        self._next_wake = self._gauge(
+            "wakeful_next_wake_timestamp_seconds", "When the next wake is due, in seconds since 1970; 0: none is."
+        )
+        self._overdue = self._gauge("wakeful_overdue_seconds", "Since when the oldest due wake waits for a decision.")
+        self._sampled_at = self._gauge(
+            "wakeful_sampled_timestamp_seconds", "When the figures of the store were read, in seconds since 1970."
+        )
+
+    def _counter(self, name: str, description: str, *labels: str) -> Counter:
+        return Counter(name, description, labels, registry=self._registry)
+
+    def _gauge(self, name: str, description: str, *labels: str) -> Gauge:
+        return Gauge(name, description, labels, registry=self._registry)
+
+    def _histogram(self, name: str, description: str, buckets: Sequence[float], *labels: str) -> Histogram:
+        return Histogram(name, description, labels, buckets=buckets, registry=self._registry)

@@ -1,0 +1,1 @@
+"""Pings of monitoring services outside: for wakes, and for the server itself."""

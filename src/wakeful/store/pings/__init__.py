@@ -1,0 +1,1 @@
+"""Heartbeat pings in the store."""
