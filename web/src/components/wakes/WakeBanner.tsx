@@ -194,13 +194,14 @@ function PausedBanner({ agent, pause, held, sessionId }: PausedProps) {
         <ModeChip agent={agent} />
       </div>
       <div className="banner-bottom">
-        <span className="grow" />
+        <div className="grow">
+          <HeldRuns agent={agent} wakes={held} sessionId={sessionId} />
+        </div>
         <button type="button" className="small" onClick={() => resume.mutate(isEverything ? null : agent.id)}>
           <Icon name="play" size={14} />
           Resume
         </button>
       </div>
-      <HeldRuns agent={agent} wakes={held} sessionId={sessionId} />
     </section>
   );
 }

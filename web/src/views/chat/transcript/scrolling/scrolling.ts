@@ -78,7 +78,9 @@ export interface ShownTurns {
 
 /** Return which turns to render: the latest, or those around a turn that is searched for. */
 export function useShownTurns(total: number, place: number): ShownTurns {
-  const [{ first, end }, setShown] = useState(() => (place < 0 ? latest(total) : withTurn(latest(total), place, total)));
+  const [{ first, end }, setShown] = useState(() =>
+    place < 0 ? latest(total) : withTurn(latest(total), place, total),
+  );
   // Not while rendering: React forgets such an update if a transition is pending, as one of those below may be.
   useLayoutEffect(() => {
     if (place >= 0) setShown((before) => withTurn(before, place, total));
