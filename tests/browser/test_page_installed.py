@@ -259,7 +259,8 @@ async def test_a_page_shows_no_notification_of_its_own_where_push_does(server, a
             static permission = 'granted';
             constructor() { throw new TypeError('Illegal constructor'); }  // as in Chrome on Android
           };
-          ServiceWorkerRegistration.prototype.showNotification = async (title, {data}) => made.push([title, data.address]);
+          const show = async (title, {data}) => made.push([title, data.address]);
+          ServiceWorkerRegistration.prototype.showNotification = show;
           Object.defineProperty(document, 'visibilityState', {get: () => 'hidden'});
         """)
         await page.goto(f"{server.address}/ui/inbox")

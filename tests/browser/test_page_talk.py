@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.visits import CHECK, load_axe, send
+from browser.visits import CHECK, go, load_axe, send
 from live_server import Patient, Tap, eventually, running_server
 from openai_server import call, calls, say
 
@@ -247,7 +247,7 @@ async def test_a_jump_in_a_long_session_renders_only_what_is_near(server, agent,
         await expect(message(first - 2)).to_be_attached()
         await expect(message(first)).to_be_in_viewport()  # turns above it do not move it away
 
-        await page.evaluate("path => history.pushState(null, '', path)", f"/ui/sessions/{session}?message={session}-999")
+        await go(page, f"/ui/sessions/{session}?message={session}-999")
         await expect(message(999)).to_be_focused()
         await expect(message(999)).to_be_in_viewport()
         server.provider.then(say("Here."))

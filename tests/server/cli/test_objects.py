@@ -149,7 +149,8 @@ def test_the_agenda_folds_a_recurring_wake_and_names_agent_and_label(terminal):
 
 
 def test_a_run_by_hand_is_one_time_in_the_agenda(terminal):
-    wake = terminal.read("wake", "add", "hello", "--when", "1h", "--every", "1d", "--comment", "by hand")["recall"]["id"]
+    repeats = ("--when", "1h", "--every", "1d")
+    wake = terminal.read("wake", "add", "hello", *repeats, "--comment", "by hand")["recall"]["id"]
     terminal.run("wake", "run", wake, "--wait")
     [ran] = [line for line in terminal.run("agenda").stdout.splitlines() if "by hand" in line and "success" in line]
     assert ran.split()[2] == "1"
