@@ -38,7 +38,7 @@ export function movedText(
   return isCurrent ? bookingText(wake.booking, agent) : null;
 }
 
-/** Who scheduled a run, and whether a person has moved it since: "by the agent, moved by you". */
+/** Say who scheduled a run, and who has moved it since: "by the agent, moved by you". */
 export function scheduledBy(wake: { scheduled_by: string; booking: BookingShape | null }): string {
   const mover = wake.booking?.changed_by;
   return byWhom(wake.scheduled_by) + (mover && mover !== wake.scheduled_by ? `, moved ${byWhom(mover)}` : "");

@@ -177,7 +177,7 @@ export class SessionStream {
 
   /** Load the saved transcript; undefined if the server did not answer.
    *
-   * A request that is under way, of whatever part of the page, is replaced: its response may be out of date.
+   * It replaces a request that is in progress, of any part of the page: that response may be out of date.
    */
   private async load(): Promise<SessionDetail | undefined> {
     const { queryKey } = sessionQuery(this.sessionId);
