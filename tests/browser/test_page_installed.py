@@ -251,13 +251,16 @@ async def test_where_push_is_impossible_the_page_says_what_is_missing(server, co
 
 async def test_a_page_shows_no_notification_of_its_own_where_push_does(server, agent, come):
     async with come("/ui/agents") as page:
+        await eventually(lambda: page.evaluate(IS_CONTROLLED))
         await page.context.add_init_script("""
           localStorage.setItem('wakeful.notifications', 'on');
           window.made = [];
           window.Notification = class {
             static permission = 'granted';
-            constructor(title) { made.push(title); }
+            constructor() { throw new TypeError('Illegal constructor'); }  // as in Chrome on Android
           };
+          const show = async (title, {data}) => made.push([title, data.address]);
+          ServiceWorkerRegistration.prototype.showNotification = show;
           Object.defineProperty(document, 'visibilityState', {get: () => 'hidden'});
         """)
         await page.goto(f"{server.address}/ui/inbox")
@@ -273,4 +276,5 @@ async def test_a_page_shows_no_notification_of_its_own_where_push_does(server, a
         await expect(page.get_by_role("listitem").filter(has_text="With push")).to_be_visible()
         made = await page.evaluate("made")
         assert made
-        assert "With push" not in made
+        assert {address for _, address in made} == {f"/ui/agents/{agent}"}  # where a click leads
+        assert "With push" not in dict(made)

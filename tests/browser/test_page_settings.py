@@ -325,7 +325,8 @@ async def test_a_wake_is_muted_where_it_was_heard_and_heard_again_where_it_waits
 
 
 async def test_the_browser_tells_of_news_while_nobody_looks(server, agent, come):
-    async with come("/ui/inbox", permissions=["notifications"]) as page:
+    # Without its service worker, as where the browser forbids storage.
+    async with come("/ui/inbox", permissions=["notifications"], service_workers="block") as page:
         await page.get_by_role("button", name="Browser notifications off").click()
         await expect(page.get_by_role("button", name="Browser notifications on")).to_be_visible()
         await page.evaluate("""() => {

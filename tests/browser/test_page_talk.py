@@ -1,5 +1,6 @@
 """The conversation: results drawn by kind, versions of a turn, actions at messages, approvals in chat and inbox."""
 
+import asyncio
 import json
 import re
 
@@ -7,8 +8,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.visits import CHECK, load_axe, send
-from live_server import Patient, Tap, running_server
+from browser.visits import CHECK, go, load_axe, send
+from live_server import Patient, Tap, eventually, running_server
 from openai_server import call, calls, say
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -152,6 +153,43 @@ async def test_a_message_is_edited_and_answered_again_and_earlier_versions_stay_
         assert "Rome" not in str(server.provider.last["messages"])
 
 
+COUNT_ANSWERS = """() => {
+  window.mostAnswers = 0;
+  const count = () => {
+    mostAnswers = Math.max(mostAnswers, document.querySelectorAll('.turn > .reply > .answer').length);
+  };
+  new MutationObserver(count).observe(document.body, {childList: true, subtree: true, characterData: true});
+  count();
+}"""
+
+
+async def test_an_answer_that_is_quicker_than_the_transcript_is_never_shown_beside_the_one_it_replaces(
+    server, agent, come
+):
+    server.provider.then(say("About Rome."), say("About Troy."))
+    session = await server.session("Race", agent_id=agent)
+    async with come() as page:
+        has_ended = asyncio.Event()
+
+        def listen(socket):
+            socket.on("framereceived", lambda frame: has_ended.set() if '"stream_end"' in str(frame) else None)
+
+        page.on("websocket", listen)
+        await page.goto(f"{server.address}/ui/sessions/{session}")
+        await talk(page, "Sing of Rome", "About Rome.")
+        has_ended.clear()
+
+        async def answer_late(route):
+            await asyncio.wait_for(has_ended.wait(), 20)
+            await route.continue_()
+
+        await page.route(f"**/sessions/{session}", answer_late)
+        await page.evaluate(COUNT_ANSWERS)
+        await page.get_by_role("button", name="Try again").click()
+        await expect(page.locator(".turn > .reply > .answer")).to_have_text("About Troy.")
+        assert await page.evaluate("mostAnswers") == 1
+
+
 async def test_a_message_before_a_scheduled_run_is_not_offered_for_editing(server, agent, come):
     session = await server.session("Woken", agent_id=agent)
     server.provider.then(say("Hello."), say("Woken."))
@@ -163,6 +201,72 @@ async def test_a_message_before_a_scheduled_run_is_not_offered_for_editing(serve
         await expect(page.locator(".footnote")).to_have_count(2)
         await expect(page.get_by_role("button", name="Edit")).to_have_count(0)
         await expect(page.get_by_role("button", name="Try again")).to_have_count(0)
+
+
+async def add_messages(server, session, count):
+    """Add turns of two short messages each, without their index: that would take seconds."""
+    await server.sql(f"""
+        INSERT INTO messages (id, session_id, position, role, content, created_at)
+        WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < {2 * count - 1})
+        SELECT '{session}-' || n, '{session}', n + 1, CASE n % 2 WHEN 0 THEN 'user' ELSE 'assistant' END,
+            CASE n % 2 WHEN 0 THEN 'Question ' ELSE 'Answer ' END || (n / 2), 1700000000000000
+        FROM numbers;
+        UPDATE sessions SET last_position = {2 * count} WHERE id = '{session}'
+    """)
+
+
+MAX_RENDERED = 100  # turns: what fits into the window, and a few screens around it
+
+
+async def test_a_jump_in_a_long_session_renders_only_what_is_near(server, agent, come):
+    session = await server.session("Long", agent_id=agent)
+    await add_messages(server, session, 1_000)
+    async with come(f"/ui/sessions/{session}?message={session}-0") as page:
+        turns = page.locator(".turn")
+
+        def message(number):
+            return page.locator(f'[data-message="{session}-{number}"]')
+
+        await expect(message(0)).to_be_focused()
+        await expect(message(0)).to_be_in_viewport()
+        await expect(page.get_by_text("Later messages")).to_be_attached()
+        assert await turns.count() < MAX_RENDERED
+
+        async def has_later():
+            await turns.last.scroll_into_view_if_needed()
+            return await message(160).count()
+
+        await eventually(has_later, seconds=20)  # more as the reader comes near
+
+        await page.get_by_role("button", name="Scroll to the end").click()
+        await expect(message(1_999)).to_be_in_viewport()
+        await expect(page.get_by_role("button", name="Scroll to the end")).to_have_count(0)
+        assert await turns.count() < MAX_RENDERED
+        first = int((await page.locator(".asked").first.get_attribute("data-message")).rpartition("-")[2])
+        await message(first).scroll_into_view_if_needed()
+        await expect(message(first - 2)).to_be_attached()
+        await expect(message(first)).to_be_in_viewport()  # turns above it do not move it away
+
+        await go(page, f"/ui/sessions/{session}?message={session}-999")
+        await expect(message(999)).to_be_focused()
+        await expect(message(999)).to_be_in_viewport()
+        server.provider.then(say("Here."))
+        await send(page, "Where?")  # brings its author to the end
+        await expect(page.locator(".turn:last-child .answer")).to_have_text("Here.")
+        await expect(page.locator(".turn:last-child .answer")).to_be_in_viewport()
+        assert await turns.count() < MAX_RENDERED
+
+
+async def test_a_found_message_in_an_earlier_version_opens_that_version(server, agent, come):
+    session = await server.session("Versions", agent_id=agent)
+    await add_messages(server, session, 2)
+    await server.sql(f"UPDATE messages SET superseded_by = 'r2' WHERE session_id = '{session}' AND position <= 2")
+    for number, text in ((0, "You: Question 0"), (1, "Answer 0")):
+        async with come(f"/ui/sessions/{session}?message={session}-{number}") as page:
+            found = page.get_by_role("region", name="Earlier version").locator(f'[data-message="{session}-{number}"]')
+            await expect(found).to_have_text(text)
+            await expect(found).to_be_in_viewport()
+            await expect(found).to_be_focused()
 
 
 async def test_messages_are_copied_as_markdown_and_quoted_into_the_draft(server, agent, come):

@@ -237,7 +237,11 @@ async def test_the_chat_shows_what_its_agent_has_just_scheduled(server, agent, c
         other = page.get_by_role("list", name="Scheduled elsewhere")
         await expect(other).to_contain_text(re.compile(rf"{name}'s next run in (5 min|4 min \d+ s)"))
         await expect(other).to_contain_text("asked for “in 10 s”: runs are at least 5 min apart")
+        await expect(other).to_contain_text("by the agent")
         await shoot(page, "chat-next-run")
+        wake = (await server.call("GET", f"/agents/{agent}/next-run"))["next_run"]
+        await server.call("PATCH", f"/wakes/{wake['id']}", json={"when": "1h"})
+        await expect(other).to_contain_text("by the agent, moved by you")
         config = '"session_config": {"session_name": "Later"}'
         await send(
             page,
@@ -292,6 +296,10 @@ async def test_every_view_and_the_api_say_the_same_about_a_pause(server, agent, 
         for place in (f"/ui/agents/{agent}", f"/ui/sessions/{session}", f"/ui/sessions/{await server.session()}"):
             await go(page, place)
             await expect(page.get_by_label("Paused", exact=True)).to_contain_text("2 runs on hold")
+            held = page.get_by_role("list", name=f"Runs of {name} on hold").get_by_role("listitem")
+            await expect(held).to_contain_text([BRIEF, BRIEF])
+            await expect(held.first).to_contain_text(re.compile("planned .+ · recurring"))
+        await shoot(page, "chat-paused")
         await go(page, "/ui/agenda")
         told = (await server.call("GET", f"/agents/{agent}/pause"))["pause"]
         agenda = await server.call("GET", "/agenda")

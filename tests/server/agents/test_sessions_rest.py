@@ -402,6 +402,7 @@ async def test_a_conversation_can_be_taken_home_as_markdown(server, session):
     title, *parts = answer.text.split("\n\n## ")
     assert title.startswith("# Titled")
     assert [part.split(" · ")[0] for part in parts] == ["User", "Assistant", "Tool write_file", "Assistant"]
+    assert parts[1].endswith("\n\nCalls: write_file")
     assert parts[-1].endswith("\n\nWritten.\n")
 
 

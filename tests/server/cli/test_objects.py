@@ -148,6 +148,15 @@ def test_the_agenda_folds_a_recurring_wake_and_names_agent_and_label(terminal):
     terminal.run("wake", "cancel", wake)
 
 
+def test_a_run_by_hand_is_one_time_in_the_agenda(terminal):
+    repeats = ("--when", "1h", "--every", "1d")
+    wake = terminal.read("wake", "add", "hello", *repeats, "--comment", "by hand")["recall"]["id"]
+    terminal.run("wake", "run", wake, "--wait")
+    [ran] = [line for line in terminal.run("agenda").stdout.splitlines() if "by hand" in line and "success" in line]
+    assert ran.split()[2] == "1"
+    terminal.run("wake", "cancel", wake)
+
+
 # ── Agents ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 VALUES = {  # a new value of each option, and what `agent show --json` has then

@@ -397,6 +397,32 @@ async def test_a_subagent_asks_as_well_and_each_on_its_own(server):
     assert frames[-1]["content"] == "Done."
 
 
+async def test_always_allow_answers_the_calls_of_parallel_subagents_that_wait_already(server):
+    agent = await first_agent(server)
+    helper = await server.call("POST", "/agents", json={"name": "Helper", "ask_before": ["write_file", "list_files"]})
+    await server.call("PATCH", f"/agents/{agent['id']}", json={"ask_before": [], "subagents": [helper["id"]]})
+    task = json.dumps({"agent": "Helper", "task": "Write."})
+    three = [part for n in range(3) for part in call("spawn_agent", task, index=n, id=f"s{n}")]
+    async with server.watch(await server.session(agent_id=agent["id"])) as client:
+        server.provider.then(calls(*three), use(*NOTE), use(*NOTE), use("list_files", {}))
+        await client.say("Have it written.")
+        asked = [await wait_for_question(client) for _ in range(3)]
+        server.provider.then(say("Written."), say("Written."))
+        first = next(frame for frame in asked if frame["tool"] == "write_file")
+        await answer(server, first, always=True)
+        [waits] = (await server.call("GET", "/approvals"))["approvals"]
+        assert waits["tool"] == "list_files"
+        frames = [*await client.until("approval_answered"), *await client.until("approval_answered")]
+        assert [frame["approved"] for frame in of_kind(frames, "approval_answered")] == [True, True]
+        server.provider.then(say("Listed."), say("Done."))
+        await answer(server, waits)
+        frames += await client.until("stream_end")
+    assert [each["success"] for each in of_kind(frames, "tool_call") if each["tool"] != "spawn_agent"] == [True] * 3
+    assert frames[-1]["content"] == "Done."
+    listed = (await server.call("GET", f"/runs/{first['run_id']}/approvals"))["approvals"]
+    assert [each["status"] for each in listed] == ["used"] * 3
+
+
 # ── Who asks, and who answers ───────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -109,6 +109,7 @@ async def test_a_next_run_beyond_the_horizon_is_moved_by_a_change_as_by_a_bookin
     after = await desk.server.call("PATCH", f"/wakes/{wake_id}", json={"when": "in 2 days", "timezone": "Asia/Tokyo"})
     assert (after["booking"]["requested"], after["booking"]["moved_by"]) == ("in 2 days", ["max_horizon"])
     assert after["booking"]["final"] == after["nominal_at"]
+    assert (first["changed_by"], after["booking"]["changed_by"]) == (None, "user")
     await desk.server.call("PATCH", f"/wakes/{wake_id}", json={"when": "3h"})
     decisions = (await desk.server.call("GET", f"/wakes/{wake_id}/why"))["decisions"]
     assert [each["code"] for each in decisions] == ["booked", "edited", "edited"]

@@ -1,5 +1,6 @@
 """Which texts a search finds, in any language, and what it shows of them."""
 
+import time
 import unicodedata
 
 import pytest
@@ -118,6 +119,40 @@ def test_a_snippet_is_one_line_without_control_characters():
     text, matches = shown("garden", "\n\n# The\x00\x1b[31m  \tGARDEN\r\n\u202eis wet")
     assert text == "# The [31m GARDEN is wet"
     assert matches == ["GARDEN"]
+
+
+@pytest.mark.parametrize(
+    ("query", "markdown", "plain"),
+    [
+        pytest.param("rain", "## Rain\n\nIt **will** *rain*, `a_b` said.", "Rain It will rain, a_b said.", id="words"),
+        pytest.param("tap", "- [x] fix the ~~tap~~\n* and\n> __this__", "fix the tap and this", id="lists"),
+        pytest.param("bed", "***one*** _two_ a_b_c 2 * 3 * bed", "one two a_b_c 2 * 3 * bed", id="signs that are none"),
+        pytest.param("map", "See [the *map*](https://a.example/b_(c)) ![it](x.png).", "See the map it.", id="links"),
+        pytest.param("example", "See [it](https://a.example/b).", "See [it](https://a.example/b).", id="in an address"),
+        pytest.param("x", "```python\nx = **y**  # why\n```\n**x**", "x = **y** # why x", id="code stays"),
+        pytest.param("kilo", "| plant | kilo |\n|---|--:|\n| *a* | 3 |\n\n---\n", "plant kilo a 3", id="tables"),
+        pytest.param("a", r"\*a\* `**` \` <https://a.example>", "*a* ** ` https://a.example", id="escapes"),
+        pytest.param('"one two"', "**one** two", "one two", id="across"),
+        pytest.param("hay", "**needle hay", "**needle hay", id="not closed"),
+    ],
+)
+def test_a_snippet_of_an_answer_is_plain_text(query, markdown, plain):
+    found = parse_query(query).find(markdown)
+    assert found is not None
+    snippet = make_snippet(markdown, found, is_markdown=True)
+    assert snippet.text.strip() == plain
+    word = query.strip('"')
+    assert {snippet.text[start:end].lower() for start, end in snippet.matches} == {word}
+    assert make_snippet(markdown, found).text != plain or plain == markdown
+
+
+def test_hostile_markup_takes_no_long_time():
+    text = " **a ~~b __c `d [e" * 1_500 + " needle"
+    found = parse_query("needle").find(text)
+    assert found is not None
+    began = time.process_time()
+    make_snippet(text, found, is_markdown=True)
+    assert time.process_time() - began < 1
 
 
 def test_a_match_at_the_end_of_a_snippet_is_cut_with_it():

@@ -183,6 +183,7 @@ export interface BookingShape {
   zone?: string | null;
   moved_by: string[];
   final: string;
+  changed_by?: "agent" | "user" | "system" | null;
 }
 
 /** Limits of the next runs that an agent books itself. */

@@ -54,9 +54,14 @@ def _entries(server: Server, found: dict[str, Any]) -> list[dict[str, Any]]:
     planned = [{**each, "status": "planned", "label": each["about"]} for each in found["planned"]]
     held = [{**each, "status": "on hold", "label": each["about"]} for each in found["held"]]
     return [
-        {**each, "agent": agents.get(each["agent_id"], "(deleted)"), "times": each["covers"]}
+        {**each, "agent": agents.get(each["agent_id"], "(deleted)"), "times": _times(each)}
         for each in (*ran, *sorted([*planned, *held], key=lambda each: each["at"]))
     ]
+
+
+def _times(entry: dict[str, Any]) -> int:
+    """Return how many times an entry stands for; a run by hand covers no planned time, but it is one run."""
+    return max(1, entry["covers"])
 
 
 def _ending(run: dict[str, Any]) -> str | None:

@@ -98,3 +98,13 @@ def is_granted(grant: Approval, tool: str, args: Mapping[str, Any]) -> bool:
         and grant.status == "approved"
         and (grant.tool, grant.args) == (tool, dict(args))
     )
+
+
+def covers(allowance: Allowance, asked: Approval) -> bool:
+    """Return whether a call waits for an answer that is no longer needed, because its tool is allowed now."""
+    is_same = (asked.session_id, asked.agent_id, asked.tool) == (
+        allowance.session_id,
+        allowance.agent_id,
+        allowance.tool,
+    )
+    return is_same and asked.status == "pending"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from wakeful.domain.sessions.folding import GRAM, begins_word, fold
+from wakeful.domain.sessions.markup import HIDDEN, hide_markup
 
 MAX_QUERY = 500  # characters
 SEARCHED_ROLES = frozenset({"user", "assistant"})  # of messages; results of tools are not searched
@@ -16,6 +17,7 @@ _MAX_TERMS = 64  # that the store looks up; the texts it finds are compared with
 _MAX_MATCHES = 20  # of one part of a query, in one text
 _BEFORE = 40  # characters of a snippet before the first match
 _LENGTH = 200  # characters of a snippet
+_MAX_LOOKED_AT = 2_000  # characters for a snippet; addresses of links are not shown
 _JOINERS = "\u200c\u200d"  # invisible, but parts of Persian words and of emoji
 
 Range = tuple[int, int]
@@ -86,16 +88,18 @@ def parse_query(text: str) -> Query:
     return Query(tuple(dict.fromkeys(phrase for phrase in phrases if phrase)))
 
 
-def make_snippet(text: str, ranges: Sequence[Range]) -> Snippet:
-    """Cut out the part of a text around its first match, on one line and without control characters."""
+def make_snippet(text: str, ranges: Sequence[Range], *, is_markdown: bool = False) -> Snippet:
+    """Cut out the part of a text around its first match, on one line and without control characters and markup."""
     begin = _begin_of(text, ranges[0][0] if ranges else 0)
+    if is_markdown:
+        text = hide_markup(text, begin, begin + _MAX_LOOKED_AT, ranges)
     shown = "…" if begin else ""
     places: dict[int, int] = {}  # of the characters that are shown, by their place in the text
     end = begin
     while end < len(text) and len(shown) < _LENGTH:
         places[end] = len(shown)
-        char = text[end] if text[end].isprintable() or text[end] in _JOINERS else " "
-        if char != " " or shown[-1:] not in ("", " "):
+        char = text[end] if text[end].isprintable() or text[end] in (*_JOINERS, HIDDEN) else " "
+        if char != HIDDEN and (char != " " or shown[-1:] not in ("", " ")):
             shown += char
         end += 1
     places[end] = len(shown)

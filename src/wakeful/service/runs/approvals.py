@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from wakeful.clock import MAX_WAIT, Clock
@@ -21,6 +22,7 @@ from wakeful.domain.runs.approvals import (
     Approval,
     NoSuchApproval,
     RunIsOver,
+    covers,
     is_granted,
 )
 from wakeful.domain.runs.call_words import describe_call
@@ -134,7 +136,8 @@ class Approvals:
         self, run_id: str, call_id: str, user_id: str, *, approve: bool, note: str | None = None, always: bool = False
     ) -> Run | None:
         """Answer a run that waits. A headless run does not wait: approving starts and returns a new run, which may make
-        this call with these arguments once. With `always` the agent may call the tool in this session from now on.
+        this call with these arguments once. With `always` the agent may call the tool in this session from now on, and
+        its other calls of the tool that wait there, such as those of parallel subagents, are approved too.
         """
         if always and not approve:
             raise AlwaysNeedsApproval
@@ -149,7 +152,7 @@ class Approvals:
                 raise RunIsOver(run)
             answered = replace(asked, status="approved" if approve else "denied", note=note, answered_at=now)
             if always:
-                await self._allow(tx, asked, asked.agent_id or run.agent_id)
+                await self._allow(tx, asked, asked.agent_id or run.agent_id, now)
             if asked.status == "pending" or not approve:
                 await tx.approvals.save(answered)
                 return None
@@ -174,8 +177,7 @@ class Approvals:
         gone = await self._store.write(lambda tx: tx.approvals.revoke(allowance_id, agent_id, user_id))
         log.info("allowed tool revoked", extra=_fields(gone))
 
-    async def _allow(self, tx: Tx, asked: Approval, agent_id: str) -> None:
-        now = self._clock.now()
+    async def _allow(self, tx: Tx, asked: Approval, agent_id: str, now: datetime) -> None:
         allowance = Allowance(
             id=ids.new_id(now),
             user_id=asked.user_id,
@@ -186,6 +188,11 @@ class Approvals:
         )
         if await tx.approvals.allow(allowance):
             log.info("tool allowed in a session", extra=_fields(allowance))
+        # A session has one run at a time, so all calls that wait in it are this run's. Its row is locked: a call that
+        # is asked about at the same moment is either found here or finds the allowance.
+        for other in await tx.approvals.of_run(asked.run_id):
+            if covers(allowance, other) and other.call_id != asked.call_id:
+                await tx.approvals.save(replace(other, status="approved", answered_at=now))
 
     async def _run_again(self, tx: Tx, run: Run, answered: Approval) -> Run:
         now = self._clock.now()

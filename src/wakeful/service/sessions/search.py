@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from wakeful.domain.sessions.search import Found, IndexProgress, Query, Snippet, make_snippet, parse_query
+from wakeful.domain.sessions.search import Found, IndexProgress, Query, Range, Snippet, make_snippet, parse_query
 from wakeful.service.sessions.search_index import SearchIndex
 from wakeful.store.store import Store
 
@@ -85,6 +85,9 @@ def _place_of(found: Found) -> Place:
 def _compare(query: Query, page: Sequence[Found]) -> list[Hit]:
     """Keep the texts that match."""
     compared = ((found, query.find(found.text)) for found in page)
-    return [
-        Hit(found=found, snippet=make_snippet(found.text, ranges)) for found, ranges in compared if ranges is not None
-    ]
+    return [Hit(found=found, snippet=_snippet(found, ranges)) for found, ranges in compared if ranges is not None]
+
+
+def _snippet(found: Found, ranges: Sequence[Range]) -> Snippet:
+    """Answers are Markdown; people's messages and titles are shown as they were written."""
+    return make_snippet(found.text, ranges, is_markdown=found.role == "assistant")

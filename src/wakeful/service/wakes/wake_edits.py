@@ -39,7 +39,8 @@ async def plan_edit(tx: Tx, wake: Wake, asked: Mapping[str, Any], now: datetime,
         changes["nominal_at"], asked_time = _bound(wake, agent, changes["nominal_at"], asked_time, now)
     after = edits.edit(wake, changes, now, rules)
     if asked_time is not None:
-        after = replace(after, booking=booking_detail(asked_time, changes["nominal_at"], after.nominal_at, after.cron))
+        booking = booking_detail(asked_time, changes["nominal_at"], after.nominal_at, after.cron)
+        after = replace(after, booking={**booking, "changed_by": "user"})
     return WakeEdit(before=wake, after=after, changed=tuple(sorted(changes)), has_new_time=asked_time is not None)
 
 

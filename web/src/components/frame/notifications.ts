@@ -30,14 +30,23 @@ export async function allowNotifications(isOn: boolean): Promise<boolean> {
  */
 export async function showNotification(notice: Notice): Promise<void> {
   if (!mayNotify() || isPushOn() || document.visibilityState === "visible" || (await isMuted(notice.wake_id))) return;
-  const shown = new Notification(notice.title, {
+  const address = addressOf(notice);
+  const options = {
     body: localTimes(notice.body, notice.times ?? {}, Date.now()),
     tag: notice.notification_id,
     icon: `${BASE}/ui/icon.svg`,
-  });
+    data: { address },
+  };
+  // Chrome on Android has notifications of service workers only: the constructor throws there.
+  const worker = await navigator.serviceWorker?.getRegistration(`${BASE}/`);
+  if (worker?.active) {
+    await worker.showNotification(notice.title, options); // the worker opens the address when it is clicked
+    return;
+  }
+  const shown = new Notification(notice.title, options);
   shown.onclick = () => {
     window.focus();
-    location.assign(BASE + addressOf(notice));
+    location.assign(BASE + address);
   };
 }
 

@@ -2,10 +2,9 @@
 
 import { Link } from "wouter";
 import type { AgentShape, WakeShape } from "../../api/rest.generated";
-import { byWhom } from "../text/labels";
 import { Time } from "../text/times";
 import { ErrorText } from "../ui/ErrorText";
-import { movedText } from "./moves";
+import { movedText, scheduledBy } from "./moves";
 import { useWakeActions } from "./wakeActions";
 
 const MAX_SHOWN = 2;
@@ -51,7 +50,7 @@ function OtherRun({ agent, wake, onEdit }: Omit<Props, "wakes"> & { wake: WakeSh
           <Time at={wake.attempt_at} zone={agent.zone} form="relative" />
         </strong>{" "}
         <span className="muted">
-          <Time at={wake.attempt_at} zone={agent.zone} /> · {byWhom(wake.scheduled_by)}
+          <Time at={wake.attempt_at} zone={agent.zone} /> · {scheduledBy(wake)}
           {moved && ` · ${moved}`}
         </span>
       </span>

@@ -6,14 +6,15 @@ import { Link } from "wouter";
 import * as queries from "../../api/queries";
 import type { AgentShape, PauseShape, WakeShape } from "../../api/rest.generated";
 import { MuteButton } from "../frame/MuteButton";
-import { byWhom, count, kindText, MODES } from "../text/labels";
+import { count, kindText, MODES } from "../text/labels";
 import { Time } from "../text/times";
 import { ErrorText } from "../ui/ErrorText";
 import { Icon } from "../ui/Icon";
 import { usePhone } from "../ui/usePhone";
 import { BannerLine } from "./BannerLine";
 import { bannerRuns } from "./bannerRuns";
-import { delayText, movedText } from "./moves";
+import { HeldRuns } from "./HeldRuns";
+import { delayText, movedText, scheduledBy } from "./moves";
 import { OtherRuns } from "./OtherRuns";
 import { PausedUntil, PauseMenu, PauseReason, useResume } from "./PauseMenu";
 import { ScheduleDialog } from "./ScheduleDialog";
@@ -68,7 +69,10 @@ function Banner({ agent, sessionId, onOpen }: BannerProps) {
   if (!wakes || !pause) return null;
   const { here, elsewhere } = bannerRuns(wakes, agent, sessionId);
   const paused = pause.everything ?? pause.pause;
-  if (paused) return <PausedBanner agent={agent} pause={paused} />;
+  if (paused) {
+    const held = wakes.filter((wake) => wake.agent_id === agent.id && wake.is_paused);
+    return <PausedBanner agent={agent} pause={paused} held={held} sessionId={sessionId} />;
+  }
   const others = <OtherRuns agent={agent} wakes={elsewhere} onEdit={onOpen} />;
   const soonest = here[0];
   if (soonest)
@@ -120,7 +124,7 @@ function ScheduledBanner({ agent, wake, more, onEdit, children }: ScheduledProps
           </strong>
           <span className="muted">
             <Time at={isHeld ? wake.attempt_at : wake.nominal_at} zone={agent.zone} />
-            {wake.call_type === "recurring" && " · recurring"} · {byWhom(wake.scheduled_by)}
+            {wake.call_type === "recurring" && " · recurring"} · {scheduledBy(wake)}
             {more > 0 && ` · +${more} more`}
           </span>
           {isHeld && <span className="badge wait">delayed: {delayText(wake.held_by ?? "", agent.schedule.days)}</span>}
@@ -162,7 +166,14 @@ function ScheduledBanner({ agent, wake, more, onEdit, children }: ScheduledProps
   );
 }
 
-function PausedBanner({ agent, pause }: { agent: AgentShape; pause: PauseShape }) {
+interface PausedProps {
+  agent: AgentShape;
+  pause: PauseShape;
+  held: WakeShape[]; // of this agent
+  sessionId: string | undefined;
+}
+
+function PausedBanner({ agent, pause, held, sessionId }: PausedProps) {
   const resume = useResume();
   const isEverything = pause.agent_id === null;
   return (
@@ -174,12 +185,18 @@ function PausedBanner({ agent, pause }: { agent: AgentShape; pause: PauseShape }
             {isEverything ? "Everything is paused" : "Paused"} <PausedUntil pause={pause} zone={agent.zone} />
           </strong>
           <PauseReason pause={pause} />
-          {pause.held > 0 && <span className="muted">{count(pause.held, "run")} on hold</span>}
+          {pause.held > 0 && (
+            <span className="muted">
+              {count(pause.held, "run")} on hold{isEverything && ", of all agents"}
+            </span>
+          )}
         </div>
         <ModeChip agent={agent} />
       </div>
       <div className="banner-bottom">
-        <span className="grow" />
+        <div className="grow">
+          <HeldRuns agent={agent} wakes={held} sessionId={sessionId} />
+        </div>
         <button type="button" className="small" onClick={() => resume.mutate(isEverything ? null : agent.id)}>
           <Icon name="play" size={14} />
           Resume

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { delayText } from "./moves";
+import { delayText, scheduledBy } from "./moves";
 
 it.each([
   [[0, 1, 2, 3, 4, 5], "not on Sundays"],
@@ -12,4 +12,13 @@ it.each([
 
 it("uses the labels of other reasons", () => {
   expect(delayText("quiet_hours", [0])).toBe("quiet hours");
+});
+
+it("names who moved a run beside who scheduled it", () => {
+  const booking = { requested: "3h", requested_at: null, zone: null, moved_by: [], final: "2026-11-17T12:00:00Z" };
+  const text = (scheduled_by: string, changed_by: "user" | null) =>
+    scheduledBy({ scheduled_by, booking: { ...booking, changed_by } });
+  expect(text("agent", "user")).toBe("by the agent, moved by you");
+  expect(text("agent", null)).toBe("by the agent");
+  expect(text("user", "user")).toBe("by you");
 });

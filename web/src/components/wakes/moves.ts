@@ -1,7 +1,7 @@
 /** Why a run has another time than was asked for. */
 
 import type { AgentShape, BookingShape } from "../../api/rest.generated";
-import { MODES, reasonText } from "../text/labels";
+import { byWhom, MODES, reasonText } from "../text/labels";
 import { duration } from "../text/times";
 
 /** Why a booking was moved: "Reactive looks at most 24 h ahead". */
@@ -36,6 +36,12 @@ export function movedText(
 ): string | null {
   const isCurrent = wake.booking && Date.parse(wake.booking.final) === Date.parse(wake.nominal_at);
   return isCurrent ? bookingText(wake.booking, agent) : null;
+}
+
+/** Say who scheduled a run, and who has moved it since: "by the agent, moved by you". */
+export function scheduledBy(wake: { scheduled_by: string; booking: BookingShape | null }): string {
+  const mover = wake.booking?.changed_by;
+  return byWhom(wake.scheduled_by) + (mover && mover !== wake.scheduled_by ? `, moved ${byWhom(mover)}` : "");
 }
 
 /** A limit, in hours up to two days: "24 h" rather than "1 d". */

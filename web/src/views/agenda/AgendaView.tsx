@@ -206,7 +206,7 @@ function toEntries({ ran, planned, held }: AgendaShape, agents: AgentShape[]): E
       tone: statusOf(run).tone,
       state: [statusOf(run).text, reasonOf(run)].filter(Boolean).join(": "),
       moved: null,
-      count: run.covers,
+      count: Math.max(1, run.covers), // a run by hand covers no planned time
     }));
   const future = planned.map((each) => ({
     key: `${each.wake_id}:${each.at}`,

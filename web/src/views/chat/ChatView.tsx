@@ -13,7 +13,7 @@ import { WakeBanner } from "../../components/wakes/WakeBanner";
 import { Composer, type ComposerHandle } from "./composer/Composer";
 import { SessionMenu } from "./SessionMenu";
 import { hasEnded, usePendingMessage } from "./sending";
-import { useSessionStream } from "./stream";
+import { type LiveRun, useSessionStream } from "./stream";
 import { Transcript } from "./transcript/Transcript";
 import { TurnView } from "./transcript/TurnView";
 import { assembleTurns } from "./transcript/turns";
@@ -95,11 +95,15 @@ function Chat({ session }: { session: SessionDetail }) {
 
 /** Put together what is saved, what is being sent and what is streaming. */
 function useChat(session: SessionDetail) {
-  const { live, settling, ended, isReplaying, link } = useSessionStream(session.id);
+  const { live, settling, opening, ended, isReplaying, link } = useSessionStream(session.id);
   const runs = useQuery(queries.runs({ session_id: session.id })).data;
   const { pending, send, retry } = usePendingMessage(session);
 
-  const streaming = live ? [...settling, live] : settling;
+  // Frames may overtake the response with the message that they answer. Until it is there it is not known whether the
+  // run answers a new message or replaces the last answer, which would be shown beside it.
+  const isOpen = ({ runId }: LiveRun) =>
+    !opening.includes(runId) || runId === pending?.runId || session.messages.some((saved) => saved.run_id === runId);
+  const streaming = (live ? [...settling, live] : settling).filter(isOpen);
   const streamingIds = streaming.map((run) => run.runId).join(" ");
   const turns = useMemo(
     () => assembleTurns(session.messages, pending, streamingIds.split(" ").filter(Boolean)),

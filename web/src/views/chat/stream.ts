@@ -1,7 +1,6 @@
 /** The live state of a session: the frames of its socket, until the saved transcript has them. */
 
 import { useEffect, useState, useSyncExternalStore } from "react";
-import { call } from "../../api/client";
 import type { ScheduleUpdate, SessionFrame } from "../../api/frames.generated";
 import { queryClient, session as sessionQuery } from "../../api/queries";
 import type { SessionDetail } from "../../api/rest.generated";
@@ -22,23 +21,31 @@ export interface StreamState {
   link: LinkState;
   live: LiveRun | null; // the run in progress
   settling: readonly LiveRun[]; // ended runs, until the saved transcript is reloaded
+  opening: readonly string[]; // runs whose message is being loaded: a run may replace the turn before it
   isReplaying: boolean; // the frames are from before the connection: no animation
   ended: readonly string[]; // the runs that have ended since the page was opened
 }
 
 type Numbered = (SessionFrame | ScheduleUpdate) & { seq?: number | null };
 
+const INITIAL: StreamState = {
+  link: "connecting",
+  live: null,
+  settling: [],
+  opening: [],
+  isReplaying: false,
+  ended: [],
+};
+
 const MIN_RENDER_GAP_MS = 24; // renders at every second frame of most screens
 
 export class SessionStream {
-  private state: StreamState = { link: "connecting", live: null, settling: [], isReplaying: false, ended: [] };
+  private state: StreamState = INITIAL;
   private shown = this.state;
   private readonly listeners = new Set<() => void>();
   private readonly socket: LiveSocket<Numbered>;
   private frameRequest = 0;
   private renderedAt = 0;
-  private lastRequested = 0; // numbers of load requests, so that a late response does not replace a newer one
-  private lastTaken = 0;
 
   constructor(private readonly sessionId: string) {
     this.socket = new LiveSocket<Numbered>(`/ws/sessions/${encodeURIComponent(sessionId)}`, {
@@ -123,6 +130,7 @@ export class SessionStream {
     const known = queryClient.getQueryData(sessionQuery(this.sessionId).queryKey);
     this.change({
       live: { runId, items: cutOff ? [] : (before ?? savedOf(runId, known)), status: "running", error: null },
+      opening: [...this.state.opening, runId],
     });
     void queryClient.invalidateQueries({ queryKey: ["runs", { session_id: this.sessionId }] });
     void this.loadOpening(runId).then((saved) => {
@@ -133,10 +141,11 @@ export class SessionStream {
   }
 
   /** Reload until the run's message is saved: a wake does that at its start, and another client may have sent it. */
-  private async loadOpening(runId: string): Promise<SessionDetail> {
+  private async loadOpening(runId: string): Promise<SessionDetail | undefined> {
     for (let pause = 150; ; pause *= 2) {
       const saved = await this.load();
-      const isThere = saved.messages.some((message) => message.run_id === runId);
+      this.change({ opening: this.state.opening.filter((each) => each !== runId) });
+      const isThere = saved?.messages.some((message) => message.run_id === runId);
       if (isThere || pause > 5_000 || this.state.live?.runId !== runId) return saved;
       await new Promise((resolve) => setTimeout(resolve, pause));
     }
@@ -159,24 +168,22 @@ export class SessionStream {
   /** Reload the saved transcript, then drop the ended runs that it contains. */
   private async reload(): Promise<void> {
     const { settling } = this.state;
-    await Promise.all([
+    const [saved] = await Promise.all([
       this.load(),
       queryClient.refetchQueries({ queryKey: ["runs", { session_id: this.sessionId }] }),
     ]);
-    this.change({ settling: this.state.settling.filter((run) => !settling.includes(run)) });
+    if (saved) this.change({ settling: this.state.settling.filter((run) => !settling.includes(run)) });
   }
 
-  /** Send a new request even if an earlier one is pending: that response may be out of date. */
-  private async load(): Promise<SessionDetail> {
+  /** Load the saved transcript; undefined if the server did not answer.
+   *
+   * It replaces a request that is in progress, of any part of the page: that response may be out of date.
+   */
+  private async load(): Promise<SessionDetail | undefined> {
     const { queryKey } = sessionQuery(this.sessionId);
-    const asked = ++this.lastRequested;
-    await queryClient.cancelQueries({ queryKey });
-    const saved = await call("GET /sessions/{session_id}", { path: { session_id: this.sessionId } });
-    if (asked > this.lastTaken) {
-      this.lastTaken = asked;
-      queryClient.setQueryData(queryKey, saved);
-    }
-    return saved;
+    await queryClient.refetchQueries({ queryKey });
+    const loaded = queryClient.getQueryState(queryKey);
+    return loaded?.status === "success" ? loaded.data : undefined;
   }
 }
 
@@ -196,6 +203,5 @@ export function useSessionStream(sessionId: string): StreamState {
   return useSyncExternalStore(stream?.subscribe ?? nothing, stream?.snapshot ?? initial);
 }
 
-const INITIAL: StreamState = { link: "connecting", live: null, settling: [], isReplaying: false, ended: [] };
 const initial = () => INITIAL;
 const nothing = () => () => {};

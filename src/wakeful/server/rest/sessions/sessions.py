@@ -339,11 +339,28 @@ def _as_markdown(view: SessionView, messages: Sequence[Message]) -> str:
         data = message.data or {}
         who = f"Tool {data.get('tool', '')}" if message.role == "tool" else message.role.capitalize()
         woken = " (preloaded)" if message.source == "preloaded" else " (woken)" if message.source else ""
-        body = _fenced(message.content) if message.role == "tool" else message.content
+        body = _exported(message)
+        if not body:
+            continue  # a heading with nothing under it
         when = _said_at(message) or f"{message.created_at:%Y-%m-%d %H:%M:%S} UTC"
         earlier = " (earlier version)" if message.superseded_by else ""
         parts.append(f"## {who}{woken}{earlier} · {when}\n\n{body}")
     return "\n\n".join(parts) + "\n"
+
+
+def _exported(message: Message) -> str:
+    """Return the text of a message; of one without a text, the tools that it calls or what is attached to it."""
+    if message.role == "tool":
+        return _fenced(message.content)
+    if message.content.strip():
+        return message.content
+    data = message.data or {}
+    named = {
+        "Calls": [each["tool"] for each in data.get("tool_calls") or ()],
+        "Files": [each["path"] for each in data.get("files") or ()],
+        "Images": [each["id"] for each in data.get("images") or ()],
+    }
+    return "\n\n".join(f"{kind}: {', '.join(names)}" for kind, names in named.items() if names)
 
 
 def _fenced(text: str) -> str:

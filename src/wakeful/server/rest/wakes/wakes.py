@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, BeforeValidator, Field, StringConstraints
 from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.frames import recall_status
 from wakeful.domain.pings import MAX_URL
-from wakeful.domain.types import RunNote, RunStatus, Wake, WakeStatus
+from wakeful.domain.types import RunNote, RunStatus, ScheduledBy, Wake, WakeStatus
 from wakeful.domain.wakes.explain import Step
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
@@ -49,6 +49,7 @@ class BookingShape(Shape):
     zone: str | None = Field(None, description="The zone in which it was read.")
     moved_by: list[str] = Field(description="Why another time was booked, in order.")
     final: AwareDatetime = Field(description="The booked time. A recurring wake has moved on since.")
+    changed_by: ScheduledBy | None = Field(None, description="Who changed the time since it was booked; null: nobody.")
 
 
 IsPaused = Annotated[bool, Field(description="Whether a pause holds it at its planned time.")]

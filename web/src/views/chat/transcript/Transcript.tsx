@@ -1,9 +1,10 @@
-/** The scrolling list of turns: shows the latest, earlier ones on scrolling up, and follows the end. */
+/** The scrolling list of turns: shows the latest, or those around a message, more on scrolling, and follows the end. */
 
 import { type ReactNode, useRef } from "react";
 import { Icon } from "../../../components/ui/Icon";
-import { useEarlierTurns, useFollowEnd, useShowMessage } from "./scrolling";
-import type { Turn } from "./turns";
+import { WantedMessage } from "./contexts";
+import { useFollowEnd, useKeepPlace, useNear, useShowMessage, useShownTurns } from "./scrolling/scrolling";
+import { hasMessage, type Turn } from "./turns";
 import "./Transcript.css";
 
 interface Props {
@@ -18,10 +19,14 @@ export function Transcript({ turns, isReplaying, wanted, onShown, children }: Pr
   const box = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const top = useRef<HTMLDivElement>(null);
-  const end = useFollowEnd(box, content, turns.at(-1)?.asked?.id === "pending");
+  const bottom = useRef<HTMLDivElement>(null);
   const place = wanted === null ? -1 : turns.findIndex((turn) => hasMessage(turn, wanted));
-  const count = useEarlierTurns(box, top, turns.length, place < 0 ? 0 : turns.length - place, end);
-  useShowMessage(box, wanted, place >= 0, end.follows, onShown);
+  const { first, last, ...part } = useShownTurns(turns.length, place);
+  const end = useFollowEnd(box, content, part, turns.at(-1)?.asked?.id === "pending");
+  useNear(box, top, first, part.showEarlier);
+  useNear(box, bottom, last, part.showLater);
+  useKeepPlace(box, content, first, end.follows);
+  useShowMessage(box, wanted, place >= first && place < last, end.follows, onShown);
   return (
     <div className="transcript-frame">
       <div
@@ -35,25 +40,26 @@ export function Transcript({ turns, isReplaying, wanted, onShown, children }: Pr
       >
         <div ref={content} className="transcript-content">
           {turns.length === 0 && <EmptyChat />}
-          {count < turns.length && (
+          {first > 0 && (
             <div ref={top} className="note-line">
               Earlier messages
             </div>
           )}
-          {turns.slice(-count).map(children)}
+          <WantedMessage value={wanted}>{turns.slice(first, last).map(children)}</WantedMessage>
+          {last < turns.length && (
+            <div ref={bottom} className="note-line">
+              Later messages
+            </div>
+          )}
         </div>
       </div>
-      {end.isAway && (
+      {(end.isAway || !part.isLatest) && (
         <button type="button" className="to-end" onClick={() => end.scrollToEnd(true)} aria-label="Scroll to the end">
           <Icon name="down2" size={16} />
         </button>
       )}
     </div>
   );
-}
-
-function hasMessage({ asked, items }: Turn, id: string): boolean {
-  return asked?.id === id || items.some((item) => item.kind === "text" && item.messageId === id);
 }
 
 function EmptyChat() {

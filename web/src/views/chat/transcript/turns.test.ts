@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { MessageShape } from "../../../api/rest.generated";
 import { SERVER_NOTES } from "../../../api/server.generated";
-import { assembleTurns, toTurns } from "./turns";
+import { assembleTurns, hasMessage, toTurns } from "./turns";
 
 let count = 0;
 function message(role: string, content: string, run_id: string | null, more: Partial<MessageShape> = {}): MessageShape {
@@ -77,6 +77,7 @@ describe("versions", () => {
     expect(shown(turns).map(([, asked]) => asked)).toEqual(["Before", "Three"]);
     const versions = turns[1]?.versions.map((each) => each.map((turn) => [turn.asked?.content, turn.count]));
     expect(versions).toEqual([[["One", 2]], [["Two", 1]]]);
+    expect(turns.map((turn) => hasMessage(turn, saved[2]?.id ?? ""))).toEqual([false, true]);
   });
 });
 
@@ -110,6 +111,10 @@ describe("assembleTurns", () => {
     const saved = [message("user", "New", "r0"), message("assistant", "Yes", "r0")];
     const turns = assembleTurns(saved, { ...pending, runId: "r1", savedBefore: 2 }, ["r1"]);
     expect(shown(turns).map(([runId]) => runId)).toEqual(["r0", "r1"]);
+  });
+  it("has no turn of its own for a run that ended and was replaced a moment later", () => {
+    const saved = [message("user", "One", "r1", { superseded_by: "r2" }), message("user", "Two", "r2")];
+    expect(shown(assembleTurns(saved, null, ["r1", "r2"])).map(([runId]) => runId)).toEqual(["r2"]);
   });
   it("has a turn for a run whose message is not loaded yet", () => {
     expect(shown(assembleTurns([], null, ["r7"]))).toEqual([["r7", null, []]]);

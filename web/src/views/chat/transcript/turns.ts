@@ -55,7 +55,8 @@ function isSaved({ runId, message, savedBefore }: PendingMessage, messages: Mess
 
 /** Return the turns with one for a run. The last message belongs to it if it names no run. */
 function withRun(turns: Turn[], runId: string): Turn[] {
-  if (turns.some((turn) => turn.runId === runId)) return turns;
+  const isOfRun = (turn: Turn) => turn.runId === runId;
+  if (turns.some((turn) => isOfRun(turn) || turn.versions.flat().some(isOfRun))) return turns;
   const last = turns.at(-1);
   if (last?.asked && last.runId === null) return turns.with(-1, { ...last, key: `${runId}:0`, runId });
   return [...turns, { ...EMPTY, key: `${runId}:0`, runId }];
@@ -128,6 +129,12 @@ function withKeys(turns: Turn[]): Turn[] {
     turn.key = `${turn.runId}:${count}`;
   }
   return turns;
+}
+
+/** Say whether a turn has a message: as its question, in its answer, or in an earlier version of it. */
+export function hasMessage({ asked, items, versions }: Turn, id: string): boolean {
+  if (asked?.id === id || items.some((item) => item.kind === "text" && item.messageId === id)) return true;
+  return versions.flat().some((turn) => hasMessage(turn, id));
 }
 
 type OpenCalls = Map<string, { tool: Tool; at: number }>;

@@ -60,6 +60,9 @@ export function positions(names: string[]): number[] | null {
   return found.every(Number.isFinite) && new Set(found).size > 1 ? found : null;
 }
 
+const LETTER = 7.4; // pixels, on average
+const GAP = 8; // pixels between two labels
+
 const shorten = (name: string) => (name.length > 12 ? `${name.slice(0, 11)}…` : name);
 
 /** Return the labels that fit under a chart without overlapping, each with its centre. The last one is always there. */
@@ -71,10 +74,10 @@ export function fittingLabels(
   let free = width;
   const fitting = names.toReversed().flatMap((whole, back) => {
     const name = shorten(whole);
-    const half = 4 * name.length; // pixels
+    const half = (LETTER * name.length) / 2;
     const at = Math.max(Math.min(place(names.length - 1 - back), width - half), half);
     if (back > 0 && at + half > free) return [];
-    free = at - half - 10;
+    free = at - half - GAP;
     return [{ name, at }];
   });
   return fitting.reverse();

@@ -1,12 +1,15 @@
 /** Messages that a retry or an edit replaced, folded. The model no longer reads them. */
 
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useContext, useState } from "react";
 import { Icon } from "../../../../components/ui/Icon";
-import type { Turn } from "../turns";
+import { WantedMessage } from "../contexts";
+import { hasMessage, type Turn } from "../turns";
 import "./EarlierVersion.css";
 
 export function EarlierVersion({ turns, children }: { turns: Turn[]; children: (turn: Turn) => ReactNode }) {
   const [isOpen, setOpen] = useState(false);
+  const wanted = useContext(WantedMessage);
+  if (wanted !== null && !isOpen && turns.some((turn) => hasMessage(turn, wanted))) setOpen(true);
   const count = turns.reduce((sum, turn) => sum + turn.count, 0);
   return (
     <section className="earlier-version" aria-label="Earlier version">
