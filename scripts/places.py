@@ -35,7 +35,8 @@ LOOKS: dict[str, dict[str, Any]] = {
     },
 }
 SIGNED_OUT = {"login": "/login", "used-link": "/login?code=used", "signed-out": "/ui/agenda"}
-LONG = {"configure": 3_600, "settings": 2_600, "agenda-week": 1_700, "chat-unfolded": 2_200}  # pixels: pages that are photographed as a whole
+# Heights, in pixels, of pages that are photographed as a whole.
+LONG = {"configure": 3_600, "settings": 2_600, "agenda-week": 1_700, "chat-unfolded": 2_200}
 
 Open = Callable[[Page, dict[str, str]], Awaitable[None]]
 

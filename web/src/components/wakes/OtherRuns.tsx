@@ -32,7 +32,7 @@ export function OtherRuns({ agent, wakes, onEdit }: Props) {
   );
 }
 
-/** How many runs an agent has scheduled besides its next run, and when the first of them is. */
+/** The number of an agent's scheduled runs besides its next run, and the time of the first. */
 export function RunsInSessions({ agent, wakes }: { agent: AgentShape; wakes: WakeShape[] }) {
   const [first] = wakes;
   if (!first) return null;

@@ -199,7 +199,10 @@ interface IdleProps {
 /** The banner of an agent's page; a session has these controls in its header. */
 function IdleBanner({ agent, inSessions, onSchedule }: IdleProps) {
   return (
-    <section className="banner is-idle" aria-label={inSessions.length > 0 ? "No next run scheduled" : "Nothing scheduled"}>
+    <section
+      className="banner is-idle"
+      aria-label={inSessions.length > 0 ? "No next run scheduled" : "Nothing scheduled"}
+    >
       <div className="banner-top">
         <Icon name="clock" />
         <p className="banner-when muted">No next run scheduled.</p>
