@@ -21,7 +21,7 @@ class PageHook(BuildHookInterface[Any]):
         """Ask for Node only if there is something to build and no Node to build it with."""
         return [] if self._page["is_built"]() or self._page["has_node"]() else [NODE]
 
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002  (hatchling's signature)
         """Build the page if it is missing or older than its sources, or stop the installation."""
         try:
             self._page["build"]()

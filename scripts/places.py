@@ -35,7 +35,8 @@ LOOKS: dict[str, dict[str, Any]] = {
     },
 }
 SIGNED_OUT = {"login": "/login", "used-link": "/login?code=used", "signed-out": "/ui/agenda"}
-LONG = {"configure": 3_400, "settings": 2_600, "agenda-week": 1_700}  # pixels: pages that are photographed as a whole
+# Heights, in pixels, of pages that are photographed as a whole.
+LONG = {"configure": 3_600, "settings": 2_600, "agenda-week": 1_700, "chat-unfolded": 2_200}
 
 Open = Callable[[Page, dict[str, str]], Awaitable[None]]
 
@@ -145,7 +146,7 @@ async def take_places(browser: Browser, server: Server, places: dict[str, str], 
     for name, open_dialog in DIALOGS.items():
         async with _fresh(browser, server, look) as page:
             await open_dialog(page, places)
-            await pictures.take(page, name)
+            await pictures.take_whole(page, name)
     context = await browser.new_context(**LOOKS[look])
     for name, path in SIGNED_OUT.items():
         page = await context.new_page()

@@ -1,7 +1,8 @@
 """The code blocks of the documentation, and how they are marked.
 
 A block runs as it is written, unless the line above it is `<!-- not run: REASON -->`. A block marked
-`<!-- run: when the server has stopped -->` runs last.
+`<!-- run: when the server has stopped -->` runs last, one marked `<!-- run: when a crash has interrupted a run -->`
+with a server of its own.
 """
 
 import re
@@ -14,6 +15,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 SHELLS = ("bash", "console")
 REASONS = {"needs the internet", "needs root", "needs a terminal", "needs a keyring", "is an excerpt", "runs the tests"}
 STOPPED = "when the server has stopped"
+CRASHED = "when a crash has interrupted a run"
 
 _BLOCK = re.compile(r"(?:^<!-- (not run|run): (.+?) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _VARYING = {

@@ -1,6 +1,7 @@
 """A server as `wakeful serve` starts it, and a terminal in which commands are typed."""
 
 import asyncio
+import fcntl
 import json
 import os
 import pty
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import forked_process
@@ -87,6 +88,21 @@ class TypedCommand:
     def enter(self, line: str) -> None:
         self.type(line + ENTER)
 
+    @asynccontextmanager
+    async def unread(self, keys: str, most: int) -> AsyncIterator[None]:
+        """Type, and let what is printed pile up until there is this much: beyond 64 KB, it waits while it prints."""
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._leader)
+        self.type(keys)
+        async with asyncio.timeout(_SECONDS):
+            while self._count_unread() < most:  # noqa: ASYNC110  (a terminal sends no event for it)
+                await asyncio.sleep(0.01)
+        yield
+        loop.add_reader(self._leader, self._read)
+
+    def _count_unread(self) -> int:
+        return int.from_bytes(fcntl.ioctl(self._leader, termios.FIONREAD, bytes(4)), sys.byteorder)
+
     async def until(self, text: str) -> str:
         """Wait until a text appears after the last one that was waited for, and return what came before it."""
         try:
@@ -101,11 +117,8 @@ class TypedCommand:
         return passed
 
     async def leave(self) -> int:
-        """Press Ctrl-D until it ends, and return the exit code: a key pressed while it prints is lost."""
-        for _ in range(int(_SECONDS)):
-            self.type(CTRL_D)
-            with suppress(subprocess.TimeoutExpired):
-                return await asyncio.to_thread(self._process.wait, 1)
+        """Press Ctrl-D and return the exit code."""
+        self.type(CTRL_D)
         return await self.code()
 
     async def code(self) -> int:

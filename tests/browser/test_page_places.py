@@ -170,10 +170,16 @@ async def test_a_pause_is_shown_wherever_its_runs_are(server, agent, come):
     name = (await server.call("GET", f"/agents/{agent}"))["name"]
     async with come("/ui/agents") as page:
         card = page.locator(".agent-card").filter(has_text=name)
-        await expect(card).to_contain_text("next run in 5 h")
+        await expect(card).to_contain_text("scheduled run in 5 h")
+        await card.click()
+        idle = page.get_by_label("No next run scheduled", exact=True)
+        await expect(idle).to_contain_text("1 other scheduled run, in 5 h")
+        await idle.get_by_role("link", name="1 other scheduled run").click()
+        await expect(page.get_by_role("heading", name="Agenda")).to_be_visible()
+        await go(page, "/ui/agents")
         await server.call("PUT", f"/agents/{agent}/pause", json={"preset": "indefinitely"})
         await expect(card).to_contain_text("paused until you resume")
-        await expect(card).not_to_contain_text("next run")
+        await expect(card).not_to_contain_text("scheduled run")
         await card.click()
         await expect(page.get_by_label("Paused", exact=True)).to_contain_text("1 run on hold")
         await go(page, "/ui/agenda")

@@ -177,7 +177,7 @@ async def check_schedule(page, server):
     await shoot(page, "stranger-agenda")
     await go(page, "/ui/agents")
     card = page.locator(".agent-card")
-    await expect(card).to_contain_text("next run in")
+    await expect(card).to_contain_text("scheduled run in")
     first = min([(await server.wake(kind))["attempt_at"] for kind in ("recall", "next_run")])
     assert moment(await card.locator("time").get_attribute("datetime")) == moment(first)
 

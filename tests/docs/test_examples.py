@@ -10,12 +10,13 @@ import subprocess
 import textwrap
 import tomllib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from doc_blocks import REASONS, ROOT, SHELLS, STOPPED, Block, all_blocks, is_bash, split_console, to_pattern
+from doc_blocks import CRASHED, REASONS, ROOT, SHELLS, STOPPED, Block, all_blocks, is_bash, split_console, to_pattern
 from forked_process import Forked
 from wakeful.config import Settings
 
@@ -25,7 +26,7 @@ SETUP = next(block for block in RUN if block.page == "docs/quickstart.md" and bl
 MCP = next(block for block in BLOCKS if block.page == "docs/mcp-servers.md" and block.language == "toml")
 PRIVATE = next(block for block in BLOCKS if block.page == "docs/tutorials/watch-a-page.md" and block.language == "toml")
 OTHER_PORTS = ("8091", "8092")  # of programs that the tutorials start
-PAGES = sorted({block.page for block in RUN if not block.starts_server and block.mark != STOPPED})
+PAGES = sorted({block.page for block in RUN if not block.starts_server and not block.mark})
 SHOWN = {  # what a page's commands must have printed, besides the lines in its console blocks
     "docs/agenda.md": ("hourly", "paused", "Resumed."),
     "docs/doors/next-run.md": ("reactive", "run_now", "next_run", "success"),
@@ -115,7 +116,7 @@ def _plain(home: Path) -> dict[str, str]:
 @pytest.mark.parametrize("page", PAGES)
 def test_the_blocks_of_a_page_run(page, tmp_path, request):
     place = request.getfixturevalue("new_place" if page in ON_A_NEW_SERVER else "place")
-    blocks = [block for block in RUN if block.page == page and not block.starts_server and block.mark != STOPPED]
+    blocks = [block for block in RUN if block.page == page and not block.starts_server and not block.mark]
     printed = place.run("\n".join(_script_of(block, tmp_path) for block in blocks) + RESET, tmp_path)
     for block in blocks:
         own = printed.partition(f"{MARK}{block}\n")[2].partition(MARK)[0]
@@ -170,9 +171,27 @@ def test_blocks_for_a_stopped_server_run(place, tmp_path):
         assert _missing(block, done.stdout.replace(place.environment["HOME"], HOME)) == []
 
 
+def test_an_interrupted_run_is_continued(tmp_path):
+    [block] = [block for block in RUN if block.mark == CRASHED]
+    (tmp_path / "home").mkdir()
+    limits = {"WAKEFUL_MAX_ATTEMPTS": "1", "WAKEFUL_FETCH_PRIVATE_HOSTS": "127.0.0.1"}
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(60)
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        environment = _plain(tmp_path / "home") | limits | {"SILENT": url}
+        with contextmanager(_serve)(environment) as place:
+            place.run('wakeful wake add "fetch $SILENT" > /dev/null', tmp_path)
+            held, _ = silent.accept()  # it is in the middle of a tool call; leaving the block kills the server
+        held.close()
+    with contextmanager(_serve)(environment) as place:
+        wait = "until wakeful inbox ls | grep -q interrupted; do sleep 0.1; done\n"
+        printed = place.run(wait + _script_of(block, tmp_path), tmp_path)
+    assert _missing(block, printed) == [], printed
+
+
 def test_what_is_not_run_says_why():
     assert {block.mark for block in BLOCKS if not block.is_run} <= REASONS
-    assert {block.mark for block in BLOCKS if block.is_run} == {"", STOPPED}
+    assert {block.mark for block in BLOCKS if block.is_run} == {"", STOPPED, CRASHED}
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.language in SHELLS], ids=str)

@@ -9,7 +9,7 @@ import pytest
 
 from live_server import Tap
 from openai_server import call, calls, say, stream, text, thinking, usage
-from terminal import CTRL_C, environment, pipe, typed
+from terminal import CTRL_C, CTRL_D, ENTER, environment, pipe, typed
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ async def test_a_failed_call_and_control_characters_do_not_reach_the_terminal(se
 async def test_a_remark_of_the_server_is_shown_below_the_answer(server, session, tmp_path):
     server.provider.then(stream(*text("Fine."), usage(2_000, 2)))
     async with chatting(server, session, tmp_path) as chat:
-        chat.enter("word " * 8_000)
+        chat.enter("Hello")  # with the tools, about 8,000 tokens
         await chat.until("The model's server dropped a part of what it was sent")
 
 
@@ -98,6 +98,14 @@ async def test_a_message_typed_during_a_run_is_sent_after_it(server, session, tm
         tap.end()
         await chat.until("› Second")
         await chat.until("Second answer.")
+
+
+async def test_a_key_typed_while_an_answer_is_printed_is_not_lost(server, session, tmp_path):
+    server.provider.then(say("A line of a long answer.\n" * 20_000))
+    async with chatting(server, session, tmp_path) as chat:
+        async with chat.unread(f"Tell me{ENTER}", 2_000):  # it is in the middle of 500 KB now
+            chat.type(CTRL_D)
+        assert await chat.code() == 0
 
 
 async def test_an_approval_is_answered_in_place(server, session, tmp_path):
@@ -150,6 +158,8 @@ class Relay:
     def __init__(self, port: int) -> None:
         self._port = port
         self._writers: list[asyncio.StreamWriter] = []
+        self.is_open = asyncio.Event()  # for new connections
+        self.is_open.set()
 
     async def __aenter__(self):
         self._server = await asyncio.start_server(self._connect, "127.0.0.1", 0)
@@ -166,6 +176,7 @@ class Relay:
         self._writers.clear()
 
     async def _connect(self, reader, writer) -> None:
+        await self.is_open.wait()
         there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._port)
         self._writers += [writer, there_writer]
         await asyncio.gather(self._pass(reader, there_writer), self._pass(there_reader, writer))
@@ -200,6 +211,24 @@ async def test_after_a_lost_connection_nothing_is_missing_and_nothing_comes_twic
         tap.end()
         await chat.until("tokens")
         assert re.findall(rf"({'|'.join(words)})\n", chat.shown) == words
+
+
+async def test_the_next_message_is_typed_while_one_is_being_sent(server, session, tmp_path):
+    server.provider.then(say("First answer."), say("Second answer."))
+    async with (
+        Relay(int(server.address.rpartition(":")[2])) as relay,
+        chatting(server, session, tmp_path, WAKEFUL_PORT=str(relay.port)) as chat,
+    ):
+        relay.is_open.clear()
+        chat.enter("First")
+        await chat.until("› First")
+        chat.type("Second")
+        await chat.until("› Second")
+        relay.is_open.set()
+        await chat.until("First answer.")
+        await chat.until("tokens")
+        chat.type(ENTER)
+        await chat.until("Second answer.")
 
 
 async def test_commands_of_a_chat(server, session, tmp_path):

@@ -5,6 +5,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -18,31 +19,33 @@ from wakeful.domain.labels import REASONS
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/how-to/troubleshooting.md"
 HERE = "tests/server/cli/test_troubleshooting.py"
+RUNS = "tests/server/cli/test_troubleshooting_runs.py"
 READ = "Read notes.txt with read_file."
 
 TESTS = {  # of each row, by the beginning of its first cell
     "*Cannot listen on": (HERE, "test_a_port_that_is_taken"),
     "*… is not a setting": (HERE, "test_a_setting_that_does_not_exist"),
     "*The store": (HERE, "test_a_store_that_is_not_there"),
-    "*The device key": ("tests/server/cli/test_doctor.py", "test_a_device_key_that_is_missing"),
+    "*The device key": (HERE, "test_a_device_key_that_is_missing"),
     "*The data directory": (HERE, "test_a_second_server_on_the_same_data"),
-    "the link does not work": ("tests/server/cli/test_ops_commands.py", "test_login_prints_a_link_that_logs_a_browser"),
+    "the link does not work": (HERE, "test_a_login_link_that_was_used"),
     "the page asks to log in again": ("tests/browser/test_login.py", "test_without_its_secret_the_page_says_why"),
     "*The host": (HERE, "test_a_host_that_is_not_known"),
     "a command says *token": (HERE, "test_a_token_that_is_not_known"),
     "exit code 3": (HERE, "test_no_server"),
     "paused": (HERE, "test_a_wake_that_is_paused"),
-    "quiet hours": (HERE, "test_a_wake_in_quiet_hours"),
-    "too many runs": ("tests/server/wakes/test_pains.py", "test_a_model_that_books_itself_every_second_is_braked"),
-    "missed": ("tests/contract/wakes/test_why.py", "test_a_missed_one"),
-    "the session was busy": ("tests/contract/runs/test_sessions_busy.py", "test_after_ten_deferrals_it_queues"),
-    "nothing at all": ("tests/server/cli/test_cli_zone.py", "test_the_words_of_every_door_are_kept_for_why"),
-    "`model_busy`": ("tests/server/ws/test_socket_model.py", "test_a_provider_that_is_busy_is_asked_again"),
+    "quiet hours": (HERE, "test_a_wake_that_a_limit_moves"),
+    "too many runs": (RUNS, "test_too_many_runs_that_the_agent_booked"),
+    "missed": (RUNS, "test_a_wake_that_was_missed"),
+    "the session was busy": (RUNS, "test_a_session_that_is_busy"),
+    "nothing at all": (RUNS, "test_a_wake_for_another_time_zone"),
+    "`model_busy`": (RUNS, "test_a_model_that_does_not_answer"),
     "`model_key_missing`": (HERE, "test_a_model_with_a_wrong_key"),
     "*I do not understand that*": (HERE, "test_the_demo_model"),
-    "`did_nothing`": ("tests/server/runs/test_notes.py", "test_a_woken_run_without_an_answer_succeeds_with_a_note"),
-    "`iteration_limit`": ("tests/server/ws/test_socket_model.py", "test_the_limit_of_model_calls_ends_the_run"),
-    "`prompt_cut`": ("tests/server/models/test_models_rest.py", "test_a_prompt_that_the_provider_cuts_is_noticed"),
+    "interrupted": ("tests/docs/test_examples.py", "test_an_interrupted_run_is_continued"),
+    "did nothing": (RUNS, "test_a_model_that_did_nothing"),
+    "`iteration_limit`": (RUNS, "test_a_run_that_a_limit_ended"),
+    "`prompt_cut`": (RUNS, "test_a_model_whose_window_is_smaller"),
     "*the tool notify": (HERE, "test_an_agent_without_notify"),
     "*is not on the public internet*": (HERE, "test_a_private_address"),
     "it waits for approval": ("tests/server/cli/test_chat.py", "test_an_approval_is_answered_in_place"),
@@ -63,7 +66,8 @@ def test_a_row_has_a_test(symptom):
 def test_reasons_are_written_as_why_prints_them():
     section = PAGE.read_text(encoding="utf-8").split("| it says |")[1].split("\n\n")[0]
     said = [line.strip("|").split("|")[0].strip() for line in section.splitlines()[2:]]
-    assert {reason for cell in said for reason in cell.split(", ")} - set(REASONS.values()) == {"nothing at all"}
+    written = {reason for cell in said for reason in cell.split(", ")}
+    assert written - set(REASONS.values()) == {"not on Tuesdays", "nothing at all"}
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +108,8 @@ def test_a_setting_that_does_not_exist(used):
     assert words in wrong.refused()
     checked = in_terminal(wrong).run("config", "check")
     assert (checked.returncode, words in checked.stderr) == (1, True)
+    wrong.environment["WAKEFUL_PORT"] = wrong.environment.pop("WAKEFUL_PROT")
+    assert in_terminal(wrong).run("config", "check").returncode == 0
 
 
 @pytest.mark.parametrize("is_empty", [True, False])
@@ -117,6 +123,19 @@ def test_a_store_that_is_not_there(used, is_empty):
     assert f"data_dir {used.data}" in " ".join(in_terminal(used).run("config", "show").stdout.split())
     away.replace(store)
     with used.served():
+        pass
+
+
+def test_a_device_key_that_is_missing(tmp_path):
+    place = Place(tmp_path)
+    with place.served() as running:
+        running.stop()
+    (tmp_path / "written down").write_text(re.search(r"\b\w+(-\w+){5,}", running.said)[0])
+    (place.config / "device.key").unlink()
+    assert re.search(r"The device key .* is missing", place.refused())
+    restored = in_terminal(place).run("key", "restore", "--file", str(tmp_path / "written down"))
+    assert restored.returncode == 0, restored.stderr
+    with place.served():
         pass
 
 
@@ -147,33 +166,65 @@ def test_a_host_that_is_not_known(tmp_path):
                 assert answer.json()["error"]["message"] == "The host 'wakeful.lan' is not one of this server's."
 
 
-def test_a_token_that_is_not_known(terminal):
-    wrong = Terminal(terminal.environment | {"WAKEFUL_TOKEN": "x" * 24}, Path(terminal.environment["WAKEFUL_DATA_DIR"]))
-    refused = wrong.run("agent", "ls")
-    assert (refused.returncode, "token is not known" in refused.stderr) == (1, True)
-    assert f"127.0.0.1:{terminal.environment['WAKEFUL_PORT']}" in wrong.run("context", "ls").stdout
+def test_a_login_link_that_was_used(terminal):
+    def log_in(link: str) -> httpx.Response:
+        address, _, code = link.partition("/login?code=")
+        return httpx.post(f"{address}/login", data={"code": code}, headers={"Origin": address})
+
+    used = terminal.read("login")["url"]
+    assert [log_in(used).status_code, log_in(used).status_code] == [200, 401]
+    assert log_in(terminal.read("login")["url"]).status_code == 200
 
 
-def test_a_wake_that_is_paused(terminal):
-    terminal.run("pause", "--for", "2h")
+def test_a_token_that_is_not_known(tmp_path):
+    place = Place(tmp_path)
+    del place.environment["WAKEFUL_TOKEN"]  # the server makes one
+    with place.served() as running:
+        terminal = in_terminal(place)
+        assert terminal.run("token", "rm", "owner", "--yes").returncode == 0
+        refused = terminal.run("agent", "ls")
+        assert (refused.returncode, "token is not known" in refused.stderr) == (1, True)
+        assert re.search(r"http://127\.0\.0\.1:\d+", running.said)[0] in terminal.run("context", "ls").stdout
+    with place.served():  # as "Rotate the owner's token" says
+        assert in_terminal(place).run("agent", "ls").returncode == 0
+
+
+@pytest.mark.parametrize(("which", "name"), [((), "all agents"), (("--agent", "Wakeful"), "Wakeful")])
+def test_a_wake_that_is_paused(terminal, which, name):
+    terminal.run("pause", "--for", "2h", *which)
     wake = terminal.run("wake", "add", READ, "--when", "1s", "--quiet").stdout.strip()
     wait_until(lambda: "paused" in terminal.run("wake", "why", wake).stdout)
-    assert terminal.run("resume").returncode == 0
+    assert f"paused   {name}, until" in terminal.run("status").stdout
+    assert terminal.run("resume", *which).returncode == 0
     wait_until(lambda: terminal.read("wake", "show", wake)["status"] == "fired")
 
 
-def test_a_wake_in_quiet_hours(terminal):
-    options = ("--quiet-from", "00:00", "--quiet-to", "23:59", "--zone", "UTC")
-    assert terminal.run("agent", "edit", "Wakeful", *options).returncode == 0
-    assert "quiet hours" in why_of_the_next_run(terminal)
-    assert "quiet-from" in terminal.run("agent", "show", "Wakeful").stdout
-    assert terminal.run("agent", "edit", "Wakeful", "--quiet-from", "", "--quiet-to", "").returncode == 0
-    assert "quiet hours" not in why_of_the_next_run(terminal)
+LIMITS = {
+    "quiet hours": (("--quiet-from", "00:00", "--quiet-to", "23:59"), ("--quiet-from", "", "--quiet-to", "")),
+    f"not on {datetime.now(UTC):%A}s": (
+        ("--day", f"{datetime.now(UTC) + timedelta(days=3):%a}".lower()),
+        tuple(word for day in ("mon", "tue", "wed", "thu", "fri", "sat", "sun") for word in ("--day", day)),
+    ),
+    "its daily limit of runs is used up": (("--daily-cap", "0"), ("--daily-cap", "24")),
+}
+
+
+@pytest.mark.parametrize("reason", LIMITS)
+def test_a_wake_that_a_limit_moves(terminal, reason):
+    limit, no_limit = LIMITS[reason]
+    assert terminal.run("agent", "edit", "Wakeful", "--max-horizon", "7 days", "--zone", "UTC", *limit).returncode == 0
+    assert reason in why_of_the_next_run(terminal)
+    assert limit[0].removeprefix("--") in terminal.run("agent", "show", "Wakeful").stdout
+    assert terminal.run("agent", "edit", "Wakeful", *no_limit).returncode == 0
+    cured = why_of_the_next_run(terminal)
+    assert ("scheduled it for" in cured, reason in cured) == (True, False)
 
 
 def why_of_the_next_run(terminal) -> str:
-    """Let the agent book its next run, and return what is known about it."""
-    assert "my next run is at" in terminal.run("ask", f"book your next run in 10 minutes to {READ}").stdout
+    """Let the agent book its next run, and return what is known about it, or why it could not."""
+    asked = terminal.run("ask", f"book your next run in 10 minutes to {READ}").stdout
+    if "my next run is at" not in asked:
+        return asked
     booked = terminal.read("agent", "next-run", "Wakeful")["next_run"]["id"]
     return terminal.run("wake", "why", booked).stdout
 
@@ -201,11 +252,16 @@ async def give(terminal, line: str, *arguments: str) -> None:
     )
 
 
-def test_the_demo_model(terminal):
+async def test_the_demo_model(terminal):
     asked = terminal.run("ask", "dance a little")
     assert "I do not understand that." in asked.stdout
     assert "wakeful model add" in asked.stdout
-    assert "It calls tools." in terminal.run("model", "test", "demo").stdout
+    async with OpenAIServer(always=say("Here I dance.")) as endpoint:
+        options = ("--name", "real", "--address", endpoint.base_url, "--no-check")
+        added = await asyncio.to_thread(terminal.run, "model", "add", "openai-chat", "m", *options)
+        assert added.returncode == 0, added.stderr
+        assert "Here I dance." in (await asyncio.to_thread(terminal.run, "ask", "dance a little")).stdout
+    assert terminal.run("model", "default", "--unset").returncode == 0
 
 
 def test_an_agent_without_notify(terminal):

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from wakeful.app.files import database_of
 from wakeful.clock import ManualClock
+from wakeful.domain.nodes import NodeIdentity
 from wakeful.config import Settings
 from wakeful.domain.people.accounts import Identity
 from wakeful.domain.types import User
@@ -17,7 +18,7 @@ OWNER = Identity(user=User(id="u", name="Ada", role="owner", created_at=NOW), sc
 
 async def test_names_beyond_the_bound_are_other_and_all_of_them_fit_into_50_ms(tmp_path):
     store = Store(database_of(Settings(data_dir=tmp_path, config_dir=tmp_path, store_encryption=False)))
-    metrics = Metrics(store, ManualClock(NOW), "1.0")
+    metrics = Metrics(store, ManualClock(NOW), NodeIdentity(owner="o", name="here", version="1.0"))
     for number in range(1_000):
         metrics.note_model_call(f"model-{number}", 0.5, 100, 10, 5)
         metrics.note_model_error(f"model-{number}", f"code-{number}")

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -63,9 +64,10 @@ async def _talk(server: Server, agent: dict[str, Any], session_id: str | None, h
     if session_id is not None:
         await conversation.open_session(session_id, history)
     conversation.view.note(f"{conversation.agent['name']} · {session_id or 'a new session'} · /help lists commands")
-    async for line in console.lines(conversation.is_ready):
-        if not await _take(conversation, line):
-            break
+    async with aclosing(console.lines(conversation.is_ready)) as lines:
+        async for line in lines:
+            if not await _take(conversation, line):
+                break
     await conversation.leave_session()
     if conversation.failure is not None:
         return conversation.failure.exit_code

@@ -80,6 +80,18 @@ async def _stop(conversation: Conversation, _: str) -> None:
     await conversation.stop()
 
 
+async def _go_on(conversation: Conversation, _: str) -> None:
+    session_id = conversation.session_id
+    if session_id is None:
+        fail("/continue needs a session. /resume ID opens one.")
+    if conversation.is_busy:
+        fail("The run has not ended. /stop stops it.")
+    found = await conversation.do(lambda server: server.get("runs", session_id=session_id, limit=1))
+    if not found["runs"]:
+        fail("Nothing has run in this session yet.")
+    await conversation.go_on(found["runs"][0]["id"])
+
+
 async def _list_wakes(conversation: Conversation, _: str) -> None:
     found = await _wakes_here(conversation)
     for each in found:
@@ -138,6 +150,7 @@ COMMANDS = {
     "resume": Command("ID", "continue a session; the beginning of its id is enough", _resume),
     "agent": Command("[NAME]", "show the agent, or let another one continue this session", _agent),
     "stop": Command("", "stop the run, as Ctrl-C does", _stop),
+    "continue": Command("", "continue the last run, if it failed, was stopped or was interrupted", _go_on),
     "recall": Command("", "show what is booked in this session", _list_wakes),
     "run-now": Command("[ID]", "run what is booked here now", _run_now),
     "rename": Command("TITLE", "rename this session", _rename),

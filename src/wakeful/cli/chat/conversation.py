@@ -93,6 +93,20 @@ class Conversation:
             self._set_busy(False)
             raise
 
+    async def go_on(self, run_id: str) -> None:
+        """Continue a run of this session from its last saved step."""
+        self._set_busy(True)
+        self.is_over.clear()
+        try:
+            async with self._sending:
+                await self.do(lambda server: server.post("runs", run_id, "continue"))
+                self.run_id = run_id
+                self._own.add(run_id)
+            self.console.status("waiting for the agent")
+        except Failed:
+            self._set_busy(False)
+            raise
+
     async def stop(self) -> None:
         """Stop the run, and send nothing after it; its last frame says when it has ended."""
         self.is_stopping = True
@@ -203,7 +217,7 @@ class Conversation:
             pass
         self._set_busy(True)
         if run_id in self._started:
-            self.view.note("The run was interrupted and continues from its last saved step.")
+            self.view.note("The run continues from its last saved step.")
         elif run_id not in self._own:
             for message in await self._unseen():
                 if message["run_id"] == run_id and message["role"] == "user":

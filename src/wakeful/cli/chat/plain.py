@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 
 from wakeful.cli.show import has_colour
@@ -54,7 +54,7 @@ class PlainScreen:
             sys.stdout.flush()
             self._is_mid_line = False
 
-    async def lines(self, is_ready: asyncio.Event) -> AsyncIterator[str]:
+    async def lines(self, is_ready: asyncio.Event) -> AsyncGenerator[str]:
         """Yield lines of standard input, each when the conversation is ready for it."""
         while True:
             await is_ready.wait()

@@ -3,13 +3,12 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
 import typer
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.history import FileHistory
@@ -38,7 +37,6 @@ class PromptScreen:
         self._hint: str | None = None
         self._question: str | None = None
         self._is_closed = False
-        self._printing: asyncio.Future[None] | None = None  # the last line; each waits for those before it
         self._session: PromptSession[str] = PromptSession(
             message=self._prompt,
             history=FileHistory(str(_open_history())),
@@ -89,33 +87,50 @@ class PromptScreen:
         self._question = question
         self._session.app.invalidate()
 
-    async def lines(self, _is_ready: asyncio.Event) -> AsyncIterator[str]:
+    async def lines(self, _is_ready: asyncio.Event) -> AsyncGenerator[str]:
         """Yield what is typed until Ctrl-D, or Ctrl-C when there is nothing to stop."""
-        while not self._is_closed:
-            try:
-                line = await self._session.prompt_async()
-            except EOFError:
-                return
-            if line.strip():
+        typed: asyncio.Queue[str | None] = asyncio.Queue()
+        reading = asyncio.create_task(self._read(typed))
+        try:
+            while (line := await typed.get()) is not None:
                 yield line
+            await reading
+        finally:
+            reading.cancel()
+            await asyncio.wait((reading,))
 
     def close(self) -> None:
         """End the input."""
         self._is_closed = True
-        if self._session.app.is_running:
-            self._session.app.exit(exception=EOFError)
+        app = self._session.app
+        if app.is_running and not app.is_done:
+            app.exit(exception=EOFError)
+
+    async def _read(self, typed: "asyncio.Queue[str | None]") -> None:
+        """Read lines while earlier ones are being sent; None is the end.
+
+        The terminal is in raw mode between them too: else the kernel would take keys such as Ctrl-D for itself.
+        """
+        try:
+            with self._session.app.input.raw_mode():
+                while not self._is_closed:
+                    line = await self._session.prompt_async()
+                    if line.strip():
+                        typed.put_nowait(line)
+        except EOFError:
+            pass
+        finally:
+            typed.put_nowait(None)
 
     def _print(self, text: str) -> None:
+        """Print above the input line. prompt_toolkit's run_in_terminal would leave raw mode, and lose keys."""
+        app = self._session.app
+        if app.is_running:
+            app.renderer.erase()
         wrapped = "\n".join(row for line in text.split("\n") for row in wrap(line, self.columns) or [""])
-
-        def write() -> None:
-            sys.stdout.write(f"{wrapped}\n")
-            sys.stdout.flush()
-
-        if self._session.app.is_running:
-            self._printing = asyncio.ensure_future(run_in_terminal(write))
-        else:
-            write()
+        sys.stdout.write(f"{wrapped}\n")
+        sys.stdout.flush()
+        app.invalidate()
 
     def _prompt(self) -> ANSI:
         """Return the prompt: the line that is still streaming, the status, and the mark of the input line."""

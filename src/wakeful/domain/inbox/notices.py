@@ -336,6 +336,9 @@ def shell_refused(agent: Agent, confinement: Confinement, now: datetime) -> Noti
 
 def prompt_cut(run: Run, model: str, least: int, counted: int, now: datetime) -> Notice:
     """A model's provider has read only a part of what it was sent."""
+    is_named = ":" not in model  # else it is PROVIDER:MODEL, and only the settings know it
+    command = f"`wakeful model edit {model} --context-window {counted}`"
+    setting = f"`context_window = {counted}` in the server's settings, and restart the server"
     return _about(
         run,
         now,
@@ -344,8 +347,8 @@ def prompt_cut(run: Run, model: str, least: int, counted: int, now: datetime) ->
         body=(
             f"A request had at least {least:,} tokens, and its provider counted {counted:,}: it dropped the rest, "
             "perhaps instructions or the beginning of the conversation. Its context window is smaller than Wakeful "
-            f"assumes. Set the real one (`wakeful model edit NAME --context-window {counted}`), or start the model's "
-            "server with a larger window."
+            f"assumes. Set the real one ({command if is_named else setting}), or start the model's server with a "
+            "larger window."
         ),
         once_key=f"prompt_cut:{run.agent_id}:{model}:{now:%Y-%m-%d}",
     )

@@ -76,7 +76,7 @@ class SqliteDatabase:
     ) -> T:
         return await _opened(self._writer).do(work, "synced" if is_synced else "unsynced")
 
-    async def read(self, work: Work[T], *, is_single: bool = False) -> T:  # noqa: ARG002
+    async def read(self, work: Work[T], *, is_single: bool = False) -> T:  # noqa: ARG002  (as above)
         return await _opened(self._reader).do(work)
 
     async def run_script(self, script: str) -> None:

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { absolute, duration, relative, took } from "./times";
+import { absolute, duration, relative, timeText, took } from "./times";
 
 const NOON = new Date(2026, 10, 17, 12).getTime(); // in the zone of this machine
 const MINUTE = 60_000;
@@ -46,4 +46,9 @@ it.each([
   [60 * 24 * 60, /2027/],
 ])("absolute shows %i minutes from now as briefly as is clear", (minutes, text) => {
   expect(absolute(at(minutes), NOON)).toMatch(text);
+});
+
+it("does not call a time that was scheduled 'now' or 'ago' once it is past", () => {
+  expect(timeText(at(20), NOON, "ahead")).toBe(`in 20 min · ${absolute(at(20), NOON)}`);
+  expect(timeText(at(-0.05), NOON, "ahead")).toBe(absolute(at(-0.05), NOON));
 });

@@ -122,7 +122,16 @@ export function useNow(seconds = 15): number {
 interface TimeProps {
   at: string;
   zone?: string | undefined;
-  form?: "relative" | "absolute" | "both";
+  form?: Form;
+}
+
+type Form = "relative" | "absolute" | "both" | "ahead"; // ahead: both, and absolute alone once it is past
+
+/** Return an instant in words. */
+export function timeText(date: Date, now: number, form: Form): string {
+  if (form === "relative") return relative(date, now);
+  const isBoth = form === "both" || (form === "ahead" && date.getTime() > now);
+  return isBoth ? `${relative(date, now)} · ${absolute(date, now)}` : absolute(date, now);
 }
 
 /** An instant; the whole of it, in the agent's zone, on hover. */
@@ -130,15 +139,9 @@ export function Time({ at, zone, form = "absolute" }: TimeProps) {
   const date = new Date(at);
   const hasSeconds = Math.abs(date.getTime() - Date.now()) < 10.5 * MINUTE * 1000; // soon, if not yet
   const now = useNow(hasSeconds && form !== "absolute" ? 1 : 15);
-  const text =
-    form === "relative"
-      ? relative(date, now)
-      : form === "absolute"
-        ? absolute(date, now)
-        : `${relative(date, now)} · ${absolute(date, now)}`;
   return (
     <time dateTime={at} title={inZone(date, zone)}>
-      {text}
+      {timeText(date, now, form)}
     </time>
   );
 }

@@ -73,7 +73,7 @@ function useLine(agent: AgentShape, sessionId: string | undefined): Line | null 
       text: <Time at={soonest.attempt_at} zone={agent.zone} form="relative" />,
       more: soonest.comment || soonest.instructions || kindText(soonest.kind),
     };
-  const [other] = elsewhere.toSorted((one, another) => one.attempt_at.localeCompare(another.attempt_at));
+  const [other] = elsewhere;
   if (other)
     return {
       icon: "clock",

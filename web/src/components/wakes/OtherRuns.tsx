@@ -2,6 +2,7 @@
 
 import { Link } from "wouter";
 import type { AgentShape, WakeShape } from "../../api/rest.generated";
+import { byWhom, count } from "../text/labels";
 import { Time } from "../text/times";
 import { ErrorText } from "../ui/ErrorText";
 import { movedText, scheduledBy } from "./moves";
@@ -17,10 +18,9 @@ interface Props {
 
 export function OtherRuns({ agent, wakes, onEdit }: Props) {
   if (wakes.length === 0) return null;
-  const sorted = wakes.toSorted((one, other) => one.attempt_at.localeCompare(other.attempt_at));
   return (
     <ul className="banner-others" aria-label="Scheduled elsewhere">
-      {sorted.slice(0, MAX_SHOWN).map((wake) => (
+      {wakes.slice(0, MAX_SHOWN).map((wake) => (
         <OtherRun key={wake.id} agent={agent} wake={wake} onEdit={onEdit} />
       ))}
       {wakes.length > MAX_SHOWN && (
@@ -29,6 +29,19 @@ export function OtherRuns({ agent, wakes, onEdit }: Props) {
         </li>
       )}
     </ul>
+  );
+}
+
+/** The number of an agent's scheduled runs besides its next run, and the time of the first. */
+export function RunsInSessions({ agent, wakes }: { agent: AgentShape; wakes: WakeShape[] }) {
+  const [first] = wakes;
+  if (!first) return null;
+  return (
+    <p className="banner-others muted">
+      <Link href={`/ui/agenda?agent=${agent.id}`}>{count(wakes.length, "other scheduled run")}</Link>
+      {wakes.length > 1 ? ", the first " : ", "}
+      <Time at={first.attempt_at} zone={agent.zone} form="relative" />
+    </p>
   );
 }
 

@@ -15,7 +15,7 @@ import { BannerLine } from "./BannerLine";
 import { bannerRuns } from "./bannerRuns";
 import { HeldRuns } from "./HeldRuns";
 import { delayText, movedText, scheduledBy } from "./moves";
-import { OtherRuns } from "./OtherRuns";
+import { OtherRuns, RunsInSessions } from "./OtherRuns";
 import { PausedUntil, PauseMenu, PauseReason, useResume } from "./PauseMenu";
 import { ScheduleDialog } from "./ScheduleDialog";
 import { useWakeActions } from "./wakeActions";
@@ -67,7 +67,7 @@ function Banner({ agent, sessionId, onOpen }: BannerProps) {
   const wakes = useQuery(queries.wakes).data;
   const pause = useQuery(queries.agentPause(agent.id)).data;
   if (!wakes || !pause) return null;
-  const { here, elsewhere } = bannerRuns(wakes, agent, sessionId);
+  const { here, elsewhere, inSessions } = bannerRuns(wakes, agent, sessionId);
   const paused = pause.everything ?? pause.pause;
   if (paused) {
     const held = wakes.filter((wake) => wake.agent_id === agent.id && wake.is_paused);
@@ -79,12 +79,13 @@ function Banner({ agent, sessionId, onOpen }: BannerProps) {
     return (
       <ScheduledBanner agent={agent} wake={soonest} more={here.length - 1} onEdit={() => onOpen(soonest)}>
         {others}
+        <RunsInSessions agent={agent} wakes={inSessions} />
       </ScheduledBanner>
     );
   // The header of a session has the controls: see IdleControls.
   if (sessionId) return elsewhere.length > 0 ? <div className="banner is-elsewhere">{others}</div> : null;
   if (!agent.self_scheduling) return null;
-  return <IdleBanner agent={agent} onSchedule={() => onOpen(null)} />;
+  return <IdleBanner agent={agent} inSessions={inSessions} onSchedule={() => onOpen(null)} />;
 }
 
 export function ModeChip({ agent }: { agent: AgentShape }) {
@@ -208,13 +209,17 @@ function PausedBanner({ agent, pause, held, sessionId }: PausedProps) {
 
 interface IdleProps {
   agent: AgentShape;
+  inSessions: WakeShape[];
   onSchedule: () => void;
 }
 
 /** The banner of an agent's page; a session has these controls in its header. */
-function IdleBanner({ agent, onSchedule }: IdleProps) {
+function IdleBanner({ agent, inSessions, onSchedule }: IdleProps) {
   return (
-    <section className="banner is-idle" aria-label="Nothing scheduled">
+    <section
+      className="banner is-idle"
+      aria-label={inSessions.length > 0 ? "No next run scheduled" : "Nothing scheduled"}
+    >
       <div className="banner-top">
         <Icon name="clock" />
         <p className="banner-when muted">No next run scheduled.</p>
@@ -225,6 +230,7 @@ function IdleBanner({ agent, onSchedule }: IdleProps) {
         <PauseMenu agentId={agent.id} />
         <ModeChip agent={agent} />
       </div>
+      <RunsInSessions agent={agent} wakes={inSessions} />
     </section>
   );
 }

@@ -80,7 +80,7 @@ function NextWake({ agent }: { agent: AgentShape }) {
   if (!times[0]) return null;
   return (
     <span className="muted">
-      <Icon name="clock" size={13} /> next run <Time at={times[0]} zone={agent.zone} form="relative" />
+      <Icon name="clock" size={13} /> scheduled run <Time at={times[0]} zone={agent.zone} form="relative" />
     </span>
   );
 }

@@ -64,7 +64,7 @@ export function SessionMenu({ session, agent }: { session: SessionDetail; agent:
       {open === "delete" && (
         <Confirm
           title="Delete this session?"
-          text="Its run is stopped, its scheduled runs are cancelled, and its messages are deleted."
+          text="A run that is going on is stopped, its scheduled runs are cancelled, and its messages are deleted."
           action="Delete"
           error={remove.error}
           onConfirm={() => remove.mutate(undefined)}

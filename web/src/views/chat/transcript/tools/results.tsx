@@ -130,7 +130,7 @@ function drawBooking({ tool, args, metadata }: Tool): Drawing | null {
       <p className="booking-result">
         <Icon name="clock" size={14} />
         <span>
-          {what}: <Time at={at} form="both" />
+          {what}: <Time at={at} form="ahead" />
           {metadata.clamped === true && <Moved metadata={metadata} />}
         </span>
       </p>
