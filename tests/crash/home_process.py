@@ -15,7 +15,7 @@ from wakeful.service.agents.database import By
 
 
 async def write_row(node: Wakeful, agent: Any, token: str) -> None:
-    """Insert a row, and read it back: who was told that it is there must find it."""
+    """Insert a row, and read it back: an acknowledged row must be found."""
     by = By(agent=agent)
     await node.services.data.run(by, "insert", table="tokens", rows=[{"token": token}])
     found = await node.services.data.run(by, "query", sql=f"SELECT count(*) FROM tokens WHERE token = '{token}'")

@@ -34,7 +34,7 @@ class CacheBroken(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """How much of a file is saved elsewhere: everything up to a frame of its journal."""
+    """The part of a file that is saved elsewhere: everything up to a frame of its journal."""
 
     inode: int
     salts: bytes = b""  # of the journal; it gets others after each checkpoint

@@ -10,7 +10,7 @@ WARM = timedelta(milliseconds=200)  # time that the node with the cache has to c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """What the store knows of an agent's home, without its pages and files."""
+    """An agent's home, without its pages and files."""
 
     agent_id: str
     holder: str | None  # the node that took it last

@@ -67,7 +67,7 @@ class _Cache:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Unsaved:
-    """What is different in the cache."""
+    """Differences between a cache and its home."""
 
     changes: Changes | None  # pages
     page_count: int
@@ -199,7 +199,7 @@ class Homes:
         return HomeChanged(agent_id, user_id, table, last_change, self._owner)
 
     def _pass_on(self, news: HomeChanged) -> None:
-        """Tell the subscribers on this node of a write on another one."""
+        """Announce a write on another node to the subscribers on this one."""
         if news.node != self._owner:
             self._store.deliver(DatabaseChanged(news.agent_id, news.user_id, news.table, 0, news.last_change))
 

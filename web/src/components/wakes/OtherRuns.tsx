@@ -2,7 +2,7 @@
 
 import { Link } from "wouter";
 import type { AgentShape, WakeShape } from "../../api/rest.generated";
-import { byWhom, count } from "../text/labels";
+import { count } from "../text/labels";
 import { Time } from "../text/times";
 import { ErrorText } from "../ui/ErrorText";
 import { movedText, scheduledBy } from "./moves";
