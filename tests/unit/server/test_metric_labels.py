@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 from wakeful.app.files import database_of
 from wakeful.clock import ManualClock
-from wakeful.domain.nodes import NodeIdentity
 from wakeful.config import Settings
+from wakeful.domain.nodes import NodeIdentity
 from wakeful.domain.people.accounts import Identity
 from wakeful.domain.types import User
 from wakeful.service.metrics.metrics import Metrics
