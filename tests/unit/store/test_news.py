@@ -33,8 +33,7 @@ QUIET = {
     "kept for the host itself": {
         "AgentRows.forget_changelog_head", "AgentRows.save_changelog_head", "DirectoryRows.bind",
         "DirectoryRows.delete_dead_nodes", "DirectoryRows.delete_node", "DirectoryRows.save", "DirectoryRows.see_node",
-        "DirectoryRows.unbind", "HomeRows.delete_orphaned_uploads", "HomeRows.delete_uploads", "HomeRows.free",
-        "HomeRows.save_device", "HomeRows.take",
+        "DirectoryRows.unbind", "HomeRows.free", "HomeRows.save_device", "HomeRows.take",
         "InstructionFileRows.accept", "InstructionFileRows.mark_compared", "Notices.settle", "Notices.take",
         "Presence.end", "Presence.end_all_of_nodes", "Presence.forget", "Presence.save", "RunRows.forget_stop_wish",
         "RunRows.free_stop_wishes", "RunRows.note_calls", "SearchRows.add_earlier", "UnconfinedMcpServers.add",
