@@ -70,7 +70,8 @@ async def test_an_upload_is_no_instruction_whatever_its_name(place, session, age
         sent = await place.home.rest.post(f"/sessions/{session}/uploads", files=[("files", (name, b"EVIL"))])
         assert sent.status_code == 201
         [file] = sent.json()["files"]
-        assert file["path"].startswith(str(workspace_of(place, agent) / "uploads" / session) + "/")
+        folder = workspace_of(place, agent)
+        assert (folder / file["path"]).resolve().parent == (folder / "uploads" / session).resolve()
     assert sorted(path.name for path in workspace_of(place, agent).iterdir()) == ["uploads"]
     await use(place, session, ("list_files", {}))
     assert "EVIL" not in system_prompt(place)

@@ -119,7 +119,7 @@ class HomeChanged:
 
 @dataclass(frozen=True, slots=True)
 class HomeErased:
-    """The database of an agent on a shared store was erased, so every node deletes its copy."""
+    """The database or files of an agent on a shared store were erased, so every node deletes its copies."""
 
     agent_id: str
 

@@ -33,7 +33,7 @@ class Node:
     is_draining: bool
     mcp_servers: tuple[str, ...]
     runs: int  # that it executes
-    agents: int  # whose database and files are in its data directory
+    agents: int  # whose database and files it has used last
 
 
 class NoSuchNode(NotFound):

@@ -20,7 +20,7 @@ NodeName = Annotated[str, typer.Argument(metavar="NODE", help="A node, by name, 
 
 @app.command(name="ls")
 def list_nodes(_zone: OutputZone = None, as_json: AsJson = False) -> None:
-    """List the nodes: version, last heartbeat, runs, and agents whose files are in their data directory."""
+    """List the nodes: version, last heartbeat, runs, and the number of agents whose files they used last."""
     found = connect().get("nodes")
     rows = [_row(node, found["this_id"]) for node in found["nodes"]]
     columns = ("id", "name", "state", "version", "runs", "agents", "seen_at", "place")

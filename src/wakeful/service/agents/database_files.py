@@ -241,6 +241,11 @@ class AgentFiles:
         if self._homes is not None:
             await self._to_the_end(self._save_files(self._homes, agent_id, run_id))
 
+    async def follow_erasing(self, agent_id: str) -> None:
+        """Delete the copies here of files that were deleted from a home; nothing with an embedded store."""
+        if self._homes is not None:
+            await self._to_the_end(self._follow_erasing(self._homes, agent_id))
+
     async def _bring_files(self, homes: Homes, agent_id: str) -> None:
         async with self.lock(agent_id):
             await homes.bring_files(agent_id)
@@ -366,17 +371,21 @@ class AgentFiles:
         return await asyncio.shield(task)
 
     def _drop_soon(self, homes: Homes, agent_id: str) -> None:
-        """Delete the cache of a database that was erased, perhaps on another node."""
+        """Delete the copies of what was erased, perhaps on another node."""
 
         async def drop() -> None:
-            self.heads.drop(agent_id)
-            async with self.lock(agent_id):
-                await homes.bring_database(agent_id)
-                await homes.bring_files(agent_id)
+            with contextlib.suppress(WakefulError):  # the next use of the home finds it too
+                await self._follow_erasing(homes, agent_id)
 
         task = asyncio.create_task(drop())
         self._at_homes.add(task)
         task.add_done_callback(self._at_homes.discard)
+
+    async def _follow_erasing(self, homes: Homes, agent_id: str) -> None:
+        async with self.lock(agent_id):
+            await homes.follow_erasing(agent_id)
+            if not self.vault.has_database(agent_id):
+                self.heads.drop(agent_id)
 
     async def _read_cache(self, homes: Homes, by: By, op: str, args: Values) -> WorkerAnswer:
         arguments.check(args)

@@ -115,6 +115,13 @@ class Homes:
         home = await self._read(agent_id)
         await self._match(agent_id, home, of_database=False)
 
+    async def follow_erasing(self, agent_id: str) -> None:
+        """Delete copies here of what was erased, perhaps on another node; what is not copied here is not brought."""
+        if agent_id in self._caches:
+            await self.bring_database(agent_id)
+        if self._known_files(agent_id, of_database=False).seq:
+            await self.bring_files(agent_id)
+
     async def save_files(self, agent_id: str, run_id: str | None) -> None:
         """Save the files that have changed here."""
 
@@ -188,6 +195,7 @@ class Homes:
         home = await self._read(agent_id)
         await self._store.write(lambda tx: _erase(tx, agent_id, files_too=files_too), is_repeatable=True)
         await self.drop(agent_id)
+        await self.follow_erasing(agent_id)
         return home is not None and home.page_count > 0
 
     async def finish_erasing(self) -> None:
@@ -239,12 +247,18 @@ class Homes:
             )
             if home is not None:
                 return home
-            may_take = await self._store.read(
-                lambda tx: tx.homes.may_take(agent_id, self._owner, run_id), is_single=True
-            )
-            if not may_take or self._clock.monotonic() > give_up_at:
+            if not await self._may_take(agent_id, run_id) or self._clock.monotonic() > give_up_at:
                 raise HomeTaken(agent_id)
             await asyncio.sleep(random.uniform(_PAUSE / 2, _PAUSE))
+
+    async def _may_take(self, agent_id: str, run_id: str | None) -> bool:
+        """Return whether only another node's work keeps this one from taking a home. Raises if the agent is deleted."""
+
+        async def work(tx: Tx) -> bool:
+            await tx.agents.of_anyone(agent_id)
+            return await tx.homes.may_take(agent_id, self._owner, run_id)
+
+        return await self._store.read(work)
 
     # ── From PostgreSQL to the cache ────────────────────────────────────────────────────────────────────────────────
 

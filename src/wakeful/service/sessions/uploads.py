@@ -6,10 +6,12 @@ They are in `uploads/SESSION/` and are deleted with their session.
 import asyncio
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from wakeful.clock import Clock
 from wakeful.domain import ids
+from wakeful.domain.errors import WakefulError
 from wakeful.domain.types import Upload
 from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.agents.workspace import Workspace
@@ -50,14 +52,17 @@ class Uploads:
             await self._store.write(lambda tx: _add_uploads(tx, session_id, user_id, kept))
         except BaseException:  # the session was deleted meanwhile, or the disk is full
             await asyncio.to_thread(_unlink, workspace, kept)
-            await self._agent_files.save_files(agent.id)
+            await asyncio.to_thread(_remove_empty, workspace / FOLDER / session_id)
+            with suppress(WakefulError):
+                await self._agent_files.save_files(agent.id)
             raise
         return kept
 
     async def remove(self, session_id: str) -> None:
         """Remove the files of a deleted session from the workspaces of all agents."""
         if self._store.is_shared:
-            await self._store.write(lambda tx: tx.homes.delete_uploads(session_id), is_repeatable=True)
+            for agent_id in await self._store.write(lambda tx: tx.homes.delete_uploads(session_id)):
+                await self._agent_files.follow_erasing(agent_id)
             return
         await asyncio.to_thread(_remove, self._agents_folder, {session_id})
 
@@ -105,6 +110,12 @@ def _remove(agents: Path, session_ids: set[str]) -> None:
 def _unlink(workspace: Path, uploads: Sequence[Upload]) -> None:
     for upload in uploads:
         Workspace(workspace).unlink(upload.path)
+
+
+def _remove_empty(folder: Path) -> None:
+    with suppress(OSError):  # it has files of another upload
+        if not folder.parent.is_symlink():
+            folder.rmdir()
 
 
 def _fit_name(name: str) -> str:

@@ -156,12 +156,18 @@ class HomeRows:
             await self._statements.fetch("forget_home_blobs", {"agent_id": agent_id})
             self._statements.news.append(HomeErased(agent_id))
 
-    async def delete_uploads(self, session_id: str) -> None:
-        """Delete the uploads of a session from every home."""
+    async def delete_uploads(self, session_id: str) -> list[str]:
+        """Delete the uploads of a session from every home, and have every node delete its copies.
+
+        Returns the agents that had some.
+        """
         rows = await self._statements.fetch("delete_home_uploads", {"session_id": session_id})
-        for agent_id in sorted({row["agent_id"] for row in rows}):
+        agent_ids = sorted({row["agent_id"] for row in rows})
+        for agent_id in agent_ids:
             await self._statements.fetch("touch_home", {"agent_id": agent_id})
+            self._statements.news.append(HomeErased(agent_id))
             await self._statements.fetch("forget_home_blobs", {"agent_id": agent_id})
+        return agent_ids
 
     async def delete_orphaned_uploads(self) -> None:
         """Delete the uploads of sessions that were deleted."""

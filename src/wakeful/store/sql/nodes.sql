@@ -14,10 +14,12 @@ SELECT
     n.owner AS id, n.name, n.version, n.started_at, n.seen_at, n.is_draining, n.mcp_servers, d.place,
     CASE WHEN n.seen_at > :since THEN 1 ELSE 0 END AS is_alive,
     (SELECT COUNT(*) FROM runs r WHERE r.status = 'running' AND r.owner = n.owner) AS runs,
-    (
-        SELECT COUNT(*) FROM agent_directories b JOIN agents a ON a.id = b.agent_id AND a.deleted_at IS NULL
-        WHERE b.directory_id = n.directory_id
-    ) AS agents
+    /*postgres (
+        SELECT COUNT(*) FROM homes h JOIN agents a ON a.id = h.agent_id AND a.deleted_at IS NULL
+        WHERE h.holder = n.owner
+    ) */
+    /*sqlite 0 */
+    AS agents
 FROM nodes n JOIN directories d ON d.id = n.directory_id
 ORDER BY n.name, n.started_at, n.owner;
 

@@ -24,7 +24,7 @@ class NodeShape(Shape):
     is_draining: bool = Field(description="It claims no runs, and has handed back those it had.")
     mcp_servers: list[str] = Field(description="Names in its settings. It claims no runs of agents that need others.")
     runs: int = Field(description="Runs that it executes.")
-    agents: int = Field(description="Agents whose database and files are in its data directory.")
+    agents: int = Field(description="Agents whose database and files it has used last; their runs go there first.")
 
 
 class NodeList(Shape):
