@@ -38,7 +38,8 @@ function NodeRow({ node, isThis }: { node: NodeShape; isThis: boolean }) {
           {node.name} {isThis && <span className="badge">this one</span>} <State node={node} />
         </strong>
         <span className="muted small">
-          Wakeful {node.version} · {count(node.runs, "run")} now · has used the files of {count(node.agents, "agent")} last · {node.place}
+          Wakeful {node.version} · {count(node.runs, "run")} now · has used the files of {count(node.agents, "agent")}{" "}
+          last · {node.place}
         </span>
         <span className="muted small">
           Last heartbeat <Time at={node.seen_at} /> · started <Time at={node.started_at} />
