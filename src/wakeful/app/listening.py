@@ -77,9 +77,9 @@ async def serve(settings: Settings, load: "Callable[[], Wakeful]", announce: Ann
                     loop.add_signal_handler(number, stopping.set)
                 async with _running(node, front.close) as login:
                     front.app.finish(http, lambda: node.engine.readiness().is_ready)
+                    _log_moment("server ready", began, address=front.address)
                     announce(front.address, login, node.recovery_key, node.services.models.catalog.default)
                     await asyncio.to_thread(node.note_started)
-                    _log_moment("server ready", began, address=front.address)
                     async with supervised(lambda: node.engine.readiness().problems):
                         stopped = asyncio.create_task(stopping.wait())
                         await asyncio.wait((front.serving[0], stopped), return_when=asyncio.FIRST_COMPLETED)

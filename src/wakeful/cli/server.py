@@ -46,6 +46,7 @@ def serve(
         log.warning("other programs of this user can read the server's memory and its keys; only Linux prevents it")
 
     def announce(address: str, login: str, recovery_key: str | None, model: str) -> None:
+        writer.flush()  # so that the login link is the last line on a terminal
         typer.echo(f"Wakeful {_version()} on {address} · {_describe_store(settings)}")
         if settings.token is None:
             typer.echo(f"Programs send the token in {settings.config_dir / TOKEN_FILE} as a bearer token.")
