@@ -33,6 +33,7 @@ STOP_PATIENCE = 1.5  # seconds an executor has to end by itself
 _DRAIN_PATIENCE = 5.0
 _DRAIN_TRIES = 3
 _SECOND_LOOK = 0.25  # seconds
+_LOG_TOGETHER = 0.02  # seconds in which ends of runs are collected: a record for each would cost a tenth of the fires
 _SHORTAGE_PAUSE = 1.0
 _MAX_SHORTAGE_PAUSE = 30.0
 
@@ -204,6 +205,7 @@ class Runner:
             tasks.append(self._claiming)
         if tasks:
             await asyncio.wait(tasks, timeout=_DRAIN_PATIENCE)
+        self._log_ended()
         # Rows that a run was saving when it was cancelled may be locked for a moment more.
         for tries_left in reversed(range(_DRAIN_TRIES)):
             try:
@@ -344,8 +346,8 @@ class Runner:
             fields |= {"model": usage.model, "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
             fields["cost_dollars"] = None if usage.cost_micros is None else usage.cost_micros / 1_000_000
         self._ended.append(fields)
-        if len(self._ended) == 1:  # those that end in the same turn of the event loop are logged together
-            asyncio.get_running_loop().call_soon(self._log_ended, context=Context())
+        if len(self._ended) == 1:
+            asyncio.get_running_loop().call_later(_LOG_TOGETHER, self._log_ended, context=Context())
 
     def _log_ended(self) -> None:
         ended, self._ended = self._ended, []
