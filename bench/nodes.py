@@ -221,7 +221,9 @@ async def measure_rows(connection: "asyncpg.Connection[Any]") -> dict[str, int]:
         await connection.execute(
             f"""
             INSERT INTO copy_of_{table} SELECT (made.one).* FROM (
-                SELECT jsonb_populate_record(t, jsonb_build_object('id', md5(t.id || n)::uuid::text)) AS one
+                SELECT jsonb_populate_record(
+                    CAST(NULL AS {table}), to_jsonb(t) || jsonb_build_object('id', md5(t.id || n)::uuid::text)
+                ) AS one
                 FROM (SELECT * FROM {table} LIMIT 20) t, generate_series(1, 1000) n
             ) AS made
             """
