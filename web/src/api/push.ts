@@ -1,5 +1,6 @@
 /** Push messages to this browser, also while the page is closed. */
 
+import { BASE } from "./base";
 import { useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { ApiError, call } from "./client";
@@ -99,7 +100,7 @@ export async function leave(): Promise<void> {
 
 async function forget(): Promise<void> {
   save(null);
-  const registration = await navigator.serviceWorker?.getRegistration("/");
+  const registration = await navigator.serviceWorker?.getRegistration(`${BASE}/`);
   await (await registration?.pushManager.getSubscription())?.unsubscribe();
 }
 

@@ -1,5 +1,6 @@
 """Call the tools that a model asks for. Each result is saved before the next call."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -12,6 +13,7 @@ from pydantic_ai.messages import ToolCallPart
 from wakeful.domain.agents.agents import asks_before
 from wakeful.domain.agents.homes import HomeTaken
 from wakeful.domain.agents.profiles import SWITCH_PROFILE
+from wakeful.domain.errors import Unavailable
 from wakeful.domain.events import RunEvent, ToolCall, ToolStarted
 from wakeful.runtime.loop.approval import ApprovalVerdict, ask_person
 from wakeful.runtime.loop.arguments import TooDeep, UnreadableArguments, read_arguments, to_keep
@@ -140,17 +142,31 @@ async def _perform(
         spawn=None if say is None else partial(spawn, state, call.tool_call_id, say),
     )
     await state.before_call()
-    result = await insist(lambda: state.deps.tools.call(call.tool_name, args, context))
-    if tool is not None and tool.makes_files:
-        try:
-            await insist(lambda: files.save_files(agent.id, state.run.id))
-        except HomeTaken as error:
-            return ToolResult(text=error.message, success=False, metadata={"code": error.code})
+    if tool is None or not tool.makes_files:
+        result = await insist(lambda: state.deps.tools.call(call.tool_name, args, context))
+    else:
+        result = await _call_and_save(state, call, args, context)
     return replace(result, text=keepable(to_keep(result.text)))
 
 
 def _started(call: ToolCallPart) -> ToolStarted:
     return ToolStarted(tool=call.tool_name, args=_as_shown(call), call_id=call.tool_call_id)
+
+
+async def _call_and_save(state: RunState, call: ToolCallPart, args: dict[str, Any], context: ToolContext) -> ToolResult:
+    """Call a tool that writes files, and save them where other nodes have them too."""
+    files, agent_id = state.deps.agent_files, context.agent.id
+    try:
+        result = await insist(lambda: state.deps.tools.call(call.tool_name, args, context))
+    except asyncio.CancelledError:  # what it wrote so far stays, as it does on the disk of an embedded store
+        with suppress(Unavailable):
+            await files.save_files(agent_id, state.run.id)
+        raise
+    try:
+        await insist(lambda: files.save_files(agent_id, state.run.id))
+    except HomeTaken as error:
+        return ToolResult(text=error.message, success=False, metadata={"code": error.code})
+    return result
 
 
 def _note(state: RunState, call: ToolCallPart, result: ToolResult) -> Generator[RunEvent]:
