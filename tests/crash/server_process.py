@@ -120,7 +120,14 @@ class Conversation:
         await self.change_agent(toolsets=[*agent["toolsets"], "shell"])
         # It has a title, so that the provider is not asked for one.
         self.id = (await self.served.send("POST", "/sessions", {"title": "A talk"}))["id"]
-        self.workspace = self.folder / "data" / "agents" / agent["id"] / "workspace"
+
+    @property
+    def workspace(self) -> Path:
+        """The agent's files; on PostgreSQL the copy that was used last."""
+        copies = list((self.folder / "data" / "caches").glob(f"*/{self.agent_id}/workspace"))
+        if copies:
+            return max(copies, key=lambda path: path.stat().st_mtime)
+        return self.folder / "data" / "agents" / self.agent_id / "workspace"
 
     async def change_agent(self, **changes: Any) -> None:
         await self.served.send("PATCH", f"/agents/{self.agent_id}", changes)

@@ -14,6 +14,8 @@ import pytest
 from conftest import IS_LONG
 from crash.server_process import TOKEN, ServerProcess
 from openai_server import Exchange, OpenAIServer, call, calls, say
+from wakeful.app.building import build
+from wakeful.config import Settings
 
 WAKES = 500 if IS_LONG else 30
 NODES = 2 if IS_LONG else 1
@@ -129,6 +131,23 @@ async def runs_of(served: ServerProcess) -> list[dict[str, Any]]:
     return found
 
 
+async def read_files(postgres_url, tmp_path):
+    """Return the content of each wake's file, as a node of our own brings it."""
+    folders = {"data_dir": tmp_path / "judge", "config_dir": tmp_path / "config", "database_url": postgres_url}
+    node = build(Settings.model_validate(folders))
+    async with node.opened():
+        [agent_id] = await node.store.read(agents_with_home)
+        await node.services.data.files.bring_files(agent_id)
+        files = [node.services.workspace_of(agent_id) / f"{number}.txt" for number in range(WAKES)]
+        return [file.read_text() if file.exists() else "" for file in files]
+
+
+async def agents_with_home(tx):
+    [user] = await tx.accounts.users()
+    agents = await tx.agents.of_user(user.id)
+    return [agent.id for agent in agents if await tx.homes.of_agent(agent.id) is not None]
+
+
 async def test_a_terminated_connection_costs_no_wake(environment, postgres_url, tmp_path):
     async with OpenAIServer(always=work) as provider:
         served = ServerProcess(tmp_path, environment | {"WAKEFUL_MODEL_BASE_URL": provider.base_url})
@@ -146,9 +165,7 @@ async def test_a_terminated_connection_costs_no_wake(environment, postgres_url, 
             await judge.close()
             runs = await runs_of(served)
             log = served.log()
-            workspace = next((tmp_path / "data" / "agents").iterdir()) / "workspace"
-            files = [workspace / f"{number}.txt" for number in range(WAKES)]
-            written = [file.read_text() if file.exists() else "" for file in files]
+            written = await read_files(postgres_url, tmp_path)
         finally:
             await served.clean_up()
     ended = Counter((run["status"], run["reason"]) for run in runs)
