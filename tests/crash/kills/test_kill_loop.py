@@ -273,8 +273,6 @@ async def test_told_to_go_in_the_middle_of_a_model_call_the_run_is_given_back_un
         check_stream(await talk.frames(run_id))
 
 
-# On PostgreSQL the files of a call that was not acknowledged are not kept, and with them what is counted here.
-@pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)
 async def test_told_to_go_in_the_middle_of_a_command_it_ends_the_command_and_says_so_later(talking: Start) -> None:
     async with talking(calls(*runs_on("began", number=1)), say("I looked.")) as (talk, provider):
         run_id = await talk.say("Run it.")

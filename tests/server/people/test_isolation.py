@@ -491,8 +491,10 @@ class House:
 
     async def files(self) -> dict[str, Any]:
         """Return every file of every agent. Of databases, whose journals come and go, it is the changelog."""
-        root = self._settings.data_dir / "agents"
-        files = [path for path in root.rglob("*") if path.is_file() and not path.name.startswith("db.sqlite")]
+        roots = [self._settings.data_dir / "agents", self._settings.data_dir / "caches"]  # the latter on PostgreSQL
+        found = [path for root in roots for path in root.rglob("*") if path.is_file()]
+        files = [path for path in found if not path.name.startswith("db.sqlite")]
+        assert files
         return {str(path): path.read_bytes() for path in files} | {
             person.name: await said(person.client.get(f"/agents/{person.ids['agent_id']}/db/changelog"))
             for person in (self.owner, self.ada, self.bob)
