@@ -168,7 +168,7 @@ async def check_agents(page, server):
         pause = (await server.call("GET", f"/agents/{agent['id']}/pause"))["pause"]
         first = min(wake["attempt_at"] for wake in wakes if wake["agent_id"] == agent["id"])
         time = card.locator("time").first
-        await expect(card).to_contain_text("paused until" if pause else "next run")
+        await expect(card).to_contain_text("paused until" if pause else "scheduled run")
         assert moment(await time.get_attribute("datetime")) == moment(pause["until"] if pause else first)
     await check_times(page, server.node.clock.now())
     await shoot(page, "week-agents")

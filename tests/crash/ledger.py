@@ -68,7 +68,9 @@ class Judge:
             talk.id = (await self._node.send("POST", "/sessions", asked))["id"]
             run = await talk.wait_for_end(await talk.say(instruct("read", token)))
             self._expect(run["status"] == "success", f"the file could not be read: {run}")
-            lines.update(word for word in self._model.files.get(token, "").split() if word.startswith("T"))
+            lines.update(
+                word for word in self._model.files.get(token, "").split() if word[:1] == "T" and word[1:2].isdigit()
+            )
         return lines
 
     def _expect(self, is_so: bool, fault: str) -> None:

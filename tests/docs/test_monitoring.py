@@ -35,7 +35,7 @@ async def known(tmp_path) -> set[str]:
     harness = Harness({"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "store_encryption": False})
     owner = Identity(user=harness.user, scope="read", token_id="t")
     async with harness.node.opened():
-        text = (await harness.node.services.metrics.text(owner, is_ready=True)).decode()
+        text = (await harness.node.services.metrics.text(owner, is_ready=True, is_draining=False)).decode()
     kinds = dict(re.findall(r"^# TYPE (wakeful_\w+) (\w+)$", text, re.MULTILINE))
     ours = {name for name in kinds if not name.endswith("_created")}
     return ours | {"wakeful_sockets_open", "wakeful_log_lines_dropped"}  # of the HTTP application

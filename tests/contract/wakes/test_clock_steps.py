@@ -128,7 +128,8 @@ async def test_a_step_does_not_make_another_nodes_directory_look_away(postgres_u
         await harness.settle_in()
         for node in (harness.node, other):
             await node.services.directories.arrive()
-        await other.services.directories.bind(harness.agent.id)
+        directory_id = other.services.directories.id
+        await other.store.write(lambda tx: tx.directories.bind(harness.agent.id, directory_id))
         wake = await harness.book(at=NOON)
         await harness.node.engine.scheduler.turn()
         harness.clock.step(HOUR)
