@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from crash.server_process import Conversation, Start, results
 from crash.shortage import Descriptors
 from forked_process import Forked
