@@ -1,5 +1,6 @@
 """Check a server that was killed many times, only by its REST API and by what its agents really did."""
 
+import re
 from collections import Counter
 from datetime import datetime
 from typing import Any
@@ -68,9 +69,7 @@ class Judge:
             talk.id = (await self._node.send("POST", "/sessions", asked))["id"]
             run = await talk.wait_for_end(await talk.say(instruct("read", token)))
             self._expect(run["status"] == "success", f"the file could not be read: {run}")
-            lines.update(
-                word for word in self._model.files.get(token, "").split() if word[:1] == "T" and word[1:2].isdigit()
-            )
+            lines.update(re.findall(r"\bT\d\w*", self._model.files.get(token, "")))
         return lines
 
     def _expect(self, is_so: bool, fault: str) -> None:
