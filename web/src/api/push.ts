@@ -1,8 +1,8 @@
 /** Push messages to this browser, also while the page is closed. */
 
-import { BASE } from "./base";
 import { useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
+import { BASE } from "./base";
 import { ApiError, call } from "./client";
 import { me, pushBrowsers, queryClient } from "./queries";
 import type { Browsers } from "./rest.generated";
