@@ -255,12 +255,17 @@ async def test_a_run_is_stopped_while_a_server_starts(settings):
     async with running_server(settings, mcp={"bad": program("bad", "--hang")}, mcp_start_seconds=60) as server:
         await server.change_agent(mcp_servers=["bad"])
         session = await server.session()
+
+        async def is_starting():
+            return (await state(server, "bad"))["state"] == "starting"
+
         async with server.watch(session) as client:
             await client.say("Hello?")
             await client.expect("stream_start")
+            await eventually(is_starting)
             assert (await server.stop(session))["ok"]
             assert (await client.until("stream_stopped"))[-1]["type"] == "stream_stopped"
-        assert (await state(server, "bad"))["state"] == "starting"
+        assert await is_starting()
 
 
 @pytest.fixture
