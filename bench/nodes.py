@@ -248,7 +248,7 @@ async def measure_notify(url: str, listeners: int, postmaster: int) -> float:
     before = postgres_cpu(postmaster)
     for _ in range(NOTIFICATIONS):
         await sender.execute("SELECT pg_notify('bench', 'node wake 0199a1b2-0000-7000-8000-000000000000')")
-    while heard < NOTIFICATIONS * listeners:  # noqa: ASYNC110
+    while heard < NOTIFICATIONS * listeners:  # noqa: ASYNC110  (a callback counts)
         await asyncio.sleep(0.01)
     spent = postgres_cpu(postmaster) - before
     for each in (*connections, sender):

@@ -264,7 +264,7 @@ RETURNING *, (SELECT a.run_limit_seconds FROM agents a WHERE a.id = runs.agent_i
     UPDATE wakes SET status = 'running', version = wakes.version + 1, updated_at = :now FROM claimed
     WHERE wakes.id = claimed.wake_id AND COALESCE(wakes.status, claimed.wake_id) = 'queued'
 ), moved AS (
-    -- With the run its agent's home: whoever had it can no longer write. One that is being saved just now is passed
+    -- With the run its agent's home: the node that had it can no longer write. One that is being saved now is passed
     -- over, and taken by the first use of it.
     UPDATE homes SET holder = :owner, fence = homes.fence + 1, busy_until = NULL
     WHERE homes.agent_id IN (
