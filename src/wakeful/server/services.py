@@ -26,6 +26,7 @@ from wakeful.service.people.accounts import Accounts
 from wakeful.service.pings.pings import Pings
 from wakeful.service.recent_logs import RecentLogs
 from wakeful.service.runs.approvals import Approvals
+from wakeful.service.runs.run_waits import RunWaits
 from wakeful.service.runs.runs import RunService
 from wakeful.service.runs.stopping import Stopping
 from wakeful.service.sessions.presence import PresenceService
@@ -37,6 +38,7 @@ from wakeful.service.sessions.stream import Stream
 from wakeful.service.sessions.uploads import Uploads
 from wakeful.service.storage import Storage
 from wakeful.service.wakes.agenda import AgendaService
+from wakeful.service.wakes.bookings import Bookings
 from wakeful.service.wakes.next_runs import NextRuns
 from wakeful.service.wakes.pauses import PauseService
 from wakeful.service.wakes.recalls import Recalls
@@ -52,6 +54,7 @@ class Services:
     agenda: AgendaService
     agents: AgentService
     approvals: Approvals
+    bookings: Bookings
     channels: Channels
     data: AgentData
     deliverer: Deliverer
@@ -73,6 +76,7 @@ class Services:
     push: Push
     recalls: Recalls
     recent_logs: RecentLogs
+    run_waits: RunWaits
     runs: RunService
     schedules: Schedules
     search: Search

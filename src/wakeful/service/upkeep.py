@@ -114,5 +114,6 @@ class Upkeep:
             await tx.runs.roll_up_skipped(now - self._retention.skipped, 1_000)
             await tx.accounts.forget_ended(now, now - _KEEP_TOKENS)
             await tx.push.drop_ended(now)
+            await tx.booking_keys.forget(now)
 
         await self._store.write(work, is_long=True)

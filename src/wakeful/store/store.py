@@ -35,6 +35,7 @@ from wakeful.store.sessions.frames import SessionFrames
 from wakeful.store.sessions.presence import Presence
 from wakeful.store.sessions.search import SearchRows
 from wakeful.store.sessions.sessions import SessionRows
+from wakeful.store.wakes.booking_keys import BookingKeys
 from wakeful.store.wakes.wakes import WakeRows
 
 T = TypeVar("T")
@@ -50,6 +51,7 @@ class Tx:
         self.accounts = AccountRows(statements)
         self.agents = AgentRows(statements)
         self.approvals = ApprovalRows(statements)
+        self.booking_keys = BookingKeys(statements)
         self.channels = ChannelRows(statements)
         self.directories = DirectoryRows(statements)
         self.homes = HomeRows(statements)
