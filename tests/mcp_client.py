@@ -36,7 +36,7 @@ async def make_token(server: Server, scope: str, name: str = "laptop") -> str:
 
 @asynccontextmanager
 async def held(server: Server, token: str, mode: str) -> AsyncIterator[Any]:
-    """The same for a fixture: a task of its own opens and closes the client, since its cancel scopes belong to a task."""
+    """Hold a client open for a fixture, in a task of its own: the client must be closed by the task that opened it."""
     ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     over = asyncio.Event()
 

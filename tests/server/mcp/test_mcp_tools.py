@@ -26,7 +26,8 @@ async def test_a_booking_is_made_listed_explained_skipped_run_and_cancelled(serv
     assert not booked.is_error, text_of(booked)
     made = booked.structured_content
     assert (made["kind"], made["status"], made["repeated"], made["agent"]) == ("recall", "pending", False, "Wakeful")
-    assert "Booked: Wakeful wakes at" in text_of(booked) and made["wake_id"] in text_of(booked)
+    assert "Booked: Wakeful wakes at" in text_of(booked)
+    assert made["wake_id"] in text_of(booked)
     wake_id = made["wake_id"]
     listed = (await client.call_tool("list_wakes", {})).structured_content["wakes"]
     assert [(wake["id"], wake["door"], wake["token_name"]) for wake in listed] == [(wake_id, "mcp", "laptop")]
@@ -48,7 +49,8 @@ async def test_a_booking_is_made_listed_explained_skipped_run_and_cancelled(serv
     cancelled = await client.call_tool("cancel_wake", {"wake_id": wake_id})
     assert cancelled.structured_content["wake"]["status"] == "cancelled"
     again = await client.call_tool("cancel_wake", {"wake_id": wake_id})
-    assert again.is_error and "can no longer be changed" in text_of(again)
+    assert again.is_error
+    assert "can no longer be changed" in text_of(again)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,8 @@ async def test_a_booking_in_a_session_runs_there(server, client, session):
     booked = await client.call_tool("book_wake", {"instructions": TODO, "when": "1h", "session_id": session})
     assert booked.structured_content["session_id"] == session
     second = await client.call_tool("book_wake", {"instructions": "Another.", "when": "1h", "session_id": session})
-    assert second.is_error and "already has a pending recall" in text_of(second)
+    assert second.is_error
+    assert "already has a pending recall" in text_of(second)
 
 
 async def test_a_question_is_answered_and_the_session_goes_on(server, client):
@@ -166,7 +169,8 @@ async def test_a_token_sees_the_tools_of_its_scope_alone(server, mode, scope, to
         assert all(tool.output_schema and tool.description and tool.title for tool in listed)
         for hidden in {*SCHEDULE, "ask_agent", "stop_run"} - set(tools):
             refused = await client.call_tool(hidden, {})
-            assert refused.is_error and "needs a token with the scope" in text_of(refused)
+            assert refused.is_error
+            assert "needs a token with the scope" in text_of(refused)
 
 
 async def test_a_token_sees_nothing_of_others(server, client):
@@ -177,7 +181,8 @@ async def test_a_token_sees_nothing_of_others(server, client):
         assert (await other.call_tool("list_wakes", {})).structured_content == {"wakes": []}
         for tool in ("cancel_wake", "skip_wake", "run_wake_now", "why"):
             refused = await other.call_tool(tool, {"wake_id": wake_id})
-            assert refused.is_error and "There is no wake" in text_of(refused)
+            assert refused.is_error
+            assert "There is no wake" in text_of(refused)
 
 
 # ── Repeated bookings ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -188,11 +193,13 @@ async def test_one_key_books_once_and_says_so(server, client):
     first = await client.call_tool("book_wake", asked)
     again = await client.call_tool("book_wake", asked | {"when": "in 9 minutes"})
     assert again.structured_content["wake_id"] == first.structured_content["wake_id"]
-    assert again.structured_content["repeated"] and "the same key 'build-17'" in text_of(again)
+    assert again.structured_content["repeated"]
+    assert "the same key 'build-17'" in text_of(again)
     assert len((await server.call("GET", "/wakes"))["wakes"]) == 1
     assert len((await server.call("GET", "/sessions"))["sessions"]) == 1
     other = await client.call_tool("book_wake", asked | {"instructions": "Something else."})
-    assert other.is_error and "was used within 24 hours for another booking" in text_of(other)
+    assert other.is_error
+    assert "was used within 24 hours for another booking" in text_of(other)
 
 
 async def test_the_same_booking_within_a_minute_is_a_retry_without_a_key_too(server, client):

@@ -34,7 +34,7 @@ class BookingRequest:
         str,
         Param(
             "The task that the agent reads when it wakes, complete in itself: what to do, with which files or "
-            "addresses, and whom to tell."
+            "addresses, and how to report the result."
         ),
     ]
     when: Annotated[
@@ -47,7 +47,7 @@ class BookingRequest:
     ] = None
     interval_seconds: Annotated[
         int | None,
-        Param("Repeat after so many seconds; first at `when`, else after one interval.", ge=1, le=MAX_SECONDS),
+        Param("Repeat after this number of seconds; first at `when`, else after one interval.", ge=1, le=MAX_SECONDS),
     ] = None
     cron: Annotated[
         str | None, Param("Repeat by a cron rule of five fields, instead of an interval.", max_length=MAX_TIME_TEXT)

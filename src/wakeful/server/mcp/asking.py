@@ -89,7 +89,7 @@ async def stop_run(call: Call, asked: RunToStop) -> Answer:
 
 
 async def _wait(call: Call, run_id: str, seconds: int) -> Answer:
-    """Wait for the end of a run, telling the client now and then which tool is at work."""
+    """Wait for the end of a run, and report to the client now and then which tool is running."""
     waits, began = call.services.run_waits, call.services.run_waits.now()
     until = began + timedelta(seconds=seconds)
     run = await waits.wait(run_id, call.user_id, min(until, began + PROGRESS_EVERY))
@@ -156,8 +156,8 @@ def _verdict(run: Run, steps: list[ToolStep]) -> str:
 def _doing(run: Run, steps: list[ToolStep]) -> str:
     if run.status == "queued":
         return "waiting to begin"
-    at_work = [step.tool for step in steps if step.success is None]
-    return f"working with {at_work[-1]}" if at_work else "the model is working"
+    running = [step.tool for step in steps if step.success is None]
+    return f"working with {running[-1]}" if running else "the model is working"
 
 
 TOOLS = (
