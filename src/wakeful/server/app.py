@@ -12,6 +12,7 @@ from wakeful.server import api_docs, auth, errors, login
 from wakeful.server.login_attempts import Tries
 from wakeful.server.page import page_router
 from wakeful.server.rest.agents import agents, instruction_files, mcp_servers
+from wakeful.server.rest.completions import completions
 from wakeful.server.rest.database import database, rows, tables, views
 from wakeful.server.rest.inbox import channels, notifications, push
 from wakeful.server.rest.models import models
@@ -78,6 +79,7 @@ def application(version: str) -> FastAPI:
         instruction_files.router,
         approvals.router,
         channels.router,
+        completions.router,
         database.router,
         rows.router,
         tables.router,

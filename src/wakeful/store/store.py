@@ -30,6 +30,7 @@ from wakeful.store.rows import to_micros
 from wakeful.store.runs.approvals import ApprovalRows
 from wakeful.store.runs.runs import RunRows
 from wakeful.store.runs.usage import UsageRows
+from wakeful.store.sessions.client_sessions import ClientSessionRows
 from wakeful.store.sessions.frames import SessionFrames
 from wakeful.store.sessions.presence import Presence
 from wakeful.store.sessions.search import SearchRows
@@ -50,6 +51,7 @@ class Tx:
         self.agents = AgentRows(statements)
         self.approvals = ApprovalRows(statements)
         self.channels = ChannelRows(statements)
+        self.client_sessions = ClientSessionRows(statements)
         self.directories = DirectoryRows(statements)
         self.homes = HomeRows(statements)
         self.instruction_files = InstructionFileRows(statements)
