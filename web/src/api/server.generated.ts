@@ -226,6 +226,9 @@ export const MAX_LENGTH = {
   "ChannelChange": {
     "name": 100
   },
+  "CompletionBody": {
+    "model": 300
+  },
   "Confirmation": {
     "confirm": 1000
   },
