@@ -10,7 +10,7 @@ from wakeful.clock import Clock
 from wakeful.domain.errors import Unavailable, WakefulError
 from wakeful.domain.types import Agent
 from wakeful.runtime.loop.budget import PriceUnknown
-from wakeful.runtime.loop.context import tokens_in
+from wakeful.runtime.loop.context.context import tokens_in
 from wakeful.runtime.models.providers import Models
 from wakeful.service.completions.completions import SideAnswer
 
