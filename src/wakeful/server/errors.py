@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from wakeful.domain.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, Unavailable, WakefulError
-from wakeful.domain.people.accounts import NotSignedIn, TooManyTries
+from wakeful.domain.people.accounts import NotSignedIn
 from wakeful.domain.resources import find_shortage
 from wakeful.domain.texts import problem_in_words
 from wakeful.service.completions.completions import StillBusy
@@ -110,7 +110,7 @@ def answer(error: WakefulError, path: str, *, headers: Mapping[str, str] | None 
     headers = dict(headers or {})
     if isinstance(error, NotSignedIn):
         headers["WWW-Authenticate"] = "Bearer"
-    if isinstance(error, TooManyTries | StillBusy):
+    if isinstance(error, LimitReached | StillBusy) and error.seconds is not None:
         headers["Retry-After"] = str(error.seconds)
     status = status_of(error)
     return shape(status, error.code, error.message, path, hint=error.hint, field=error.field, headers=headers)

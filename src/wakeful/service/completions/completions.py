@@ -32,7 +32,7 @@ QUIET = timedelta(seconds=10)  # then a stream sends a comment, so that nothing 
 
 class StillBusy(Conflict):
     code = "session_busy"
-    seconds = RETRY_AFTER
+    seconds: int | None = RETRY_AFTER
 
     def __init__(self, run: Run) -> None:
         what = "a scheduled run" if run.is_headless else "another message"
@@ -227,7 +227,9 @@ class Completions:
                 await tx.sessions.add([new])
                 await tx.sessions.preload([_preload(each, new, now) for each in request.history])
             after, _ = await tx.sessions.seqs(session.id)
-            run = await self._runs.add(tx, session, request.last.text, images, attached, now, system=request.system)
+            run = await self._runs.add(
+                tx, session, request.last.text, images, attached, now, caller.via, system=request.system
+            )
             await tx.client_sessions.save(_client_session(session, run, caller, agent, request, key))
             is_found = found is not None or key is not None
             return Asked(run=run, session_id=session.id, after=after, is_found=is_found)
