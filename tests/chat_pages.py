@@ -1,4 +1,4 @@
-"""Requests as Open WebUI and LibreChat send them, in our own words where they hold prompts."""
+"""Requests as Open WebUI and LibreChat send them; the prompts in them are written anew."""
 
 from typing import Any
 

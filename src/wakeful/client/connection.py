@@ -1,4 +1,4 @@
-"""How both clients reach the server, and read its answers."""
+"""HTTP options, errors and answers, for both clients."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What the client returns."""
+"""Values that the client returns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What an agent answered. Its session takes the next message."""
+    """An answer of an agent. Its session takes the next message."""
 
     text: str
     session_id: str
@@ -61,7 +61,7 @@ class Wake:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What was decided about a planned time of a wake, in a sentence."""
+    """A decision about a planned time of a wake, in a sentence."""
 
     at: datetime
     code: str

@@ -65,7 +65,7 @@ def _may_be_large(request: Request) -> bool:
 
 
 def takes_bodies_of(most: int) -> Callable[[Endpoint], Endpoint]:
-    """Allow bodies of up to so many bytes in a route."""
+    """Allow bodies of up to `most` bytes in a route."""
 
     def allow(endpoint: Endpoint) -> Endpoint:
         endpoint.largest_body = most  # pyright: ignore[reportFunctionMemberAccess]

@@ -35,7 +35,7 @@ class ClientSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientKey:
-    """What a client calls a conversation."""
+    """A client's own name for a conversation."""
 
     header: str
     value: str

@@ -1,4 +1,4 @@
-"""What a chat completion asks for: the last message, the history before it, and which parameters count."""
+"""The request of a chat completion: the last message, the history before it, and which parameters count."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ _USED = frozenset({"model", "messages", "stream", "stream_options", "n"})
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _MAX_NAMED = 20
 AN_IMAGE = "[An image was here.]"
-_WORDLESS = "[An image, without words.]"
+_WORDLESS = "[An image, and no text.]"
 _OUR_TOOLS = "The agent calls the tools that its owner gave it. Leave the field out."
 
 

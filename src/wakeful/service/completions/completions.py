@@ -75,7 +75,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideAnswer:
-    """What a model answered outside of any run, and what that took."""
+    """A model's answer outside of any run, and its usage."""
 
     text: str
     model: str
@@ -206,7 +206,7 @@ class Completions:
         return Completion(text=said.text, input_tokens=said.input_tokens, output_tokens=said.output_tokens)
 
     async def aclose(self) -> None:
-        """Wait for stops that are under way."""
+        """Wait for stops in progress."""
         await asyncio.gather(*self._stops, return_exceptions=True)
 
     async def _ask_now(
