@@ -1,4 +1,4 @@
-"""Requests as Open WebUI and LibreChat send them; the prompts in them are written anew."""
+"""Requests in the form in which Open WebUI and LibreChat send them."""
 
 from typing import Any
 
