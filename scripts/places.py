@@ -7,15 +7,16 @@ import asyncio
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, Locator, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
+from browser.dialogs import DIALOGS
 from browser.places import make_places
 from browser.visits import find_chromium, go, log_in, send, visit
 from live_server import TOKEN, Server, running_server
@@ -38,79 +39,10 @@ SIGNED_OUT = {"login": "/login", "used-link": "/login?code=used", "signed-out": 
 # Heights, in pixels, of pages that are photographed as a whole.
 LONG = {"configure": 3_600, "settings": 2_600, "agenda-week": 1_700, "chat-unfolded": 2_200}
 
-Open = Callable[[Page, dict[str, str]], Awaitable[None]]
-
 
 async def _unfold(page: Page, places: dict[str, str]) -> None:
     await go(page, places["chat"])
     await page.evaluate("document.querySelectorAll('.fold[aria-expanded=false]').forEach(fold => fold.click())")
-
-
-async def _open_banner(page: Page, places: dict[str, str]) -> Locator:
-    """Return the banner of the chat; on a phone, the sheet that its line opens."""
-    await go(page, places["chat"])
-    banner = page.get_by_label("Scheduled run", exact=True)
-    line, sheet = page.get_by_role("button", name="Look at the garden"), page.get_by_role("dialog")
-    await expect(banner.or_(line).first).to_be_visible()
-    if await line.count():
-        await line.click()
-        return sheet
-    return banner
-
-
-async def _edit(page: Page, places: dict[str, str]) -> None:
-    banner = await _open_banner(page, places)
-    await banner.get_by_role("button", name="Edit", exact=True).first.click()
-    await page.get_by_text("How it came about").click()
-    await expect(page.locator(".next-times li")).to_have_count(5)
-
-
-async def _schedule(page: Page, places: dict[str, str]) -> None:
-    await go(page, places["scheduled-session"])
-    await page.get_by_role("button", name="Schedule", exact=True).click()
-    dialog = page.get_by_role("dialog")
-    await dialog.get_by_label("When").fill("tomorrow at 9")
-    await dialog.get_by_label("Repeat").select_option("Every…")
-    await expect(page.locator(".next-times li").first).to_be_visible()
-
-
-async def _pause_menu(page: Page, places: dict[str, str]) -> None:
-    banner = await _open_banner(page, places)
-    await banner.get_by_role("button", name="Pause").click()
-
-
-async def _connect(page: Page, places: dict[str, str]) -> None:
-    await go(page, places["settings"])
-    await page.get_by_role("button", name="Connect a model").click()
-    await expect(page.get_by_role("dialog")).to_contain_text("Anthropic")
-
-
-async def _new_agent(page: Page, places: dict[str, str]) -> None:
-    await go(page, places["agents"])
-    await page.get_by_role("button", name="New agent").click()
-
-
-async def _delete_session(page: Page, places: dict[str, str]) -> None:
-    await go(page, places["chat"])
-    await page.get_by_role("button", name="Session", exact=True).click()
-    await page.get_by_role("menuitem", name="Delete…").click()
-
-
-async def _open_row(page: Page, places: dict[str, str]) -> None:
-    await go(page, places["data"])
-    await page.get_by_role("button", name="Open row 1").click()
-
-
-DIALOGS: dict[str, Open] = {
-    "chat-unfolded": _unfold,
-    "edit": _edit,
-    "schedule": _schedule,
-    "pause-menu": _pause_menu,
-    "connect": _connect,
-    "new-agent": _new_agent,
-    "delete-session": _delete_session,
-    "row": _open_row,
-}
 
 
 class Pictures:
@@ -143,7 +75,7 @@ async def take_places(browser: Browser, server: Server, places: dict[str, str], 
         for name, path in places.items():
             await go(page, path)
             await pictures.take_whole(page, name)
-    for name, open_dialog in DIALOGS.items():
+    for name, open_dialog in {"chat-unfolded": _unfold, **DIALOGS}.items():
         async with _fresh(browser, server, look) as page:
             await open_dialog(page, places)
             await pictures.take_whole(page, name)

@@ -27,7 +27,6 @@ interface Entry {
   count: number;
 }
 
-const DAY = 86_400_000;
 const FOLD_FROM = 4; // this many runs of one wake in a day (in the day view: an hour) are shown as one
 
 export default function AgendaView() {
@@ -140,7 +139,7 @@ function Days({ agenda, agents, agentId, first, count, now }: DaysProps) {
       {Array.from({ length: count }, (_, index) => addDays(first, index)).map((day) => {
         const ofDay = fold(
           entries.filter((entry) => entry.at >= day && entry.at < addDays(day, 1)),
-          count === 1 ? 3_600_000 : DAY,
+          count === 1,
         );
         const isToday = isoDay(day) === isoDay(new Date(now));
         const firstLater = ofDay.findIndex((entry) => entry.at.getTime() > now);
@@ -235,9 +234,9 @@ function toEntries({ ran, planned, held }: AgendaShape, agents: AgentShape[]): E
   return [...past, ...future, ...waiting].sort((one, other) => one.at.getTime() - other.at.getTime());
 }
 
-/** Show many entries of one wake within a period as one. */
-function fold(entries: Entry[], periodMs: number): Entry[] {
-  const groups = Map.groupBy(entries, (entry) => `${entry.group}:${Math.floor(entry.at.getTime() / periodMs)}`);
+/** Show many entries of one wake within a day, or within an hour of it, as one. */
+function fold(entries: Entry[], isByHour: boolean): Entry[] {
+  const groups = Map.groupBy(entries, (entry) => `${entry.group}:${isByHour ? entry.at.getHours() : ""}`);
   return [...groups.values()]
     .flatMap((group) => {
       const [head] = group;
