@@ -7,8 +7,8 @@ import asyncio
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -64,19 +64,24 @@ class Pictures:
         await page.set_viewport_size(size)
 
 
-@asynccontextmanager
-async def _fresh(browser: Browser, server: Server, look: str) -> AsyncIterator[Page]:
-    async with visit(browser, await log_in(server.address, TOKEN), server.address, **LOOKS[look]) as page:
-        yield page
+Fresh = Callable[[str], AbstractAsyncContextManager[Page]]
 
 
-async def take_places(browser: Browser, server: Server, places: dict[str, str], pictures: Pictures, look: str) -> None:
-    async with _fresh(browser, server, look) as page:
+async def _log_in(browser: Browser, server: Server) -> Fresh:
+    """Log in once, and return a function that opens the page in a browser context of its own."""
+    login = await log_in(server.address, TOKEN)
+    return lambda look: visit(browser, login, server.address, **LOOKS[look])
+
+
+async def take_places(
+    browser: Browser, server: Server, fresh: Fresh, places: dict[str, str], pictures: Pictures, look: str
+) -> None:
+    async with fresh(look) as page:
         for name, path in places.items():
             await go(page, path)
             await pictures.take_whole(page, name)
     for name, open_dialog in {"chat-unfolded": _unfold, **DIALOGS}.items():
-        async with _fresh(browser, server, look) as page:
+        async with fresh(look) as page:
             await open_dialog(page, places)
             await pictures.take_whole(page, name)
     context = await browser.new_context(**LOOKS[look])
@@ -88,23 +93,23 @@ async def take_places(browser: Browser, server: Server, places: dict[str, str], 
     await context.close()
 
 
-async def take_paused(browser: Browser, server: Server, places: dict[str, str], pictures: Pictures, look: str) -> None:
+async def take_paused(server: Server, fresh: Fresh, places: dict[str, str], pictures: Pictures, look: str) -> None:
     """The places that say that everything is paused."""
     await server.call("PUT", "/pause", json={"preset": "indefinitely", "reason": "On holiday"})
-    async with _fresh(browser, server, look) as page:
+    async with fresh(look) as page:
         for name in ("chat", "agenda-week", "agents"):
             await go(page, places[name])
             await pictures.take(page, f"paused-{name}")
     await server.call("DELETE", "/pause")
 
 
-async def take_approval(browser: Browser, server: Server, pictures: Pictures, look: str) -> None:
+async def take_approval(server: Server, fresh: Fresh, pictures: Pictures, look: str) -> None:
     """A call that waits for a person."""
-    asking = {"name": f"Clerk ({look})", "toolsets": ["files"], "ask_before": ["write_file"]}
+    asking = {"name": f"Scribe ({look})", "toolsets": ["files"], "ask_before": ["write_file"]}
     agent = await server.call("POST", "/agents", json=asking)
     session = await server.session("Tidy up", agent_id=agent["id"])
     server.provider.then(calls(*call("write_file", '{"path": "note.txt", "content": "Hello"}')), say("Done."))
-    async with _fresh(browser, server, look) as page:
+    async with fresh(look) as page:
         await go(page, f"/ui/sessions/{session}")
         await send(page, "Write a note")
         await expect(page.get_by_role("button", name="Approve")).to_be_visible()
@@ -120,11 +125,12 @@ async def main(folder: Path) -> None:
         async with running_server(settings) as server, async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=find_chromium(), chromium_sandbox=False)
             places = await make_places(server)
+            fresh = await _log_in(browser, server)
             for look in LOOKS:
                 pictures = Pictures(folder, look)
-                await take_places(browser, server, places, pictures, look)
-                await take_paused(browser, server, places, pictures, look)
-                await take_approval(browser, server, pictures, look)
+                await take_places(browser, server, fresh, places, pictures, look)
+                await take_paused(server, fresh, places, pictures, look)
+                await take_approval(server, fresh, pictures, look)
             await browser.close()
 
 

@@ -136,7 +136,7 @@ async def _new_view(page: Page, places: dict[str, str]) -> None:
 
 async def _edit_view(page: Page, places: dict[str, str]) -> None:
     await go(page, places["views"])
-    await page.get_by_role("button", name="Edit", exact=True).click()
+    await page.locator(".view-shown").get_by_role("button", name="Edit", exact=True).click()
     await page.get_by_role("dialog").get_by_role("button", name="Preview").click()
     await expect(page.get_by_role("dialog").get_by_role("img")).to_be_visible()
 

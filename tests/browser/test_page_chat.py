@@ -309,7 +309,9 @@ async def test_a_conversation_that_is_too_large_offers_what_helps(server, come):
         await expect(ending.get_by_role("button", name="Continue")).to_have_count(0)  # it would fail again
         await expect(ending.get_by_role("link", name="Choose another model")).to_be_visible()
         await page.goto(f"{server.address}/ui/runs/{run}")
-        await expect(page.get_by_role("link", name="Choose another model")).to_have_attribute("href", re.compile("#model$"))
+        await expect(page.get_by_role("link", name="Choose another model")).to_have_attribute(
+            "href", re.compile("#model$")
+        )
         await expect(page.get_by_role("button", name="Continue")).to_have_count(0)
         await page.get_by_role("link", name="Open the session").click()
         await ending.get_by_role("button", name="Edit the message").click()

@@ -4,6 +4,7 @@ With WAKEFUL_TEST_SHOTS set to a folder, screenshots go there, for people to loo
 """
 
 import os
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -180,7 +181,7 @@ async def test_conditions_of_a_filter_have_names(places, come):
         assert await check_with_axe(page) == []
 
 
-# Numbers the controls of the page, or of the dialog that is open, and notes which of them get the focus, and how it shows.
+# Lists the controls of the page, or of the dialog that is open, and notes which of them get a focus that is seen.
 BEGIN_WALK = """() => {
   const within = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document;
   const controls = [...within.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex]')]
@@ -190,7 +191,9 @@ BEGIN_WALK = """() => {
   document.activeElement?.blur();
   document.addEventListener('focusin', ({target}) => {
     window.walk.reached.add(target);
-    if (!isSeen(target)) window.walk.unseen.add(target);
+    queueMicrotask(() => {  // a group of radio buttons passes the focus on
+      if (target === document.activeElement && !isSeen(target)) window.walk.unseen.add(target);
+    });
   });
   return controls.length;
 }"""
@@ -206,9 +209,13 @@ END_WALK = """() => {
 
 async def walk(page):
     """Press Tab as often as there are controls, and return those that it does not reach or whose focus is not seen."""
-    for _ in range(await page.evaluate(BEGIN_WALK) + 2):
-        await page.keyboard.press("Tab")
-    return await page.evaluate(END_WALK)
+    count = await page.evaluate(BEGIN_WALK)
+    for _ in range(2):  # a message box that takes the focus when it is loaded makes a second round necessary
+        for _ in range(count + 4):
+            await page.keyboard.press("Tab")
+        if not (found := await page.evaluate(END_WALK)):
+            break
+    return found
 
 
 async def test_tab_reaches_every_control_of_every_page_and_shows_where_it_is(places, come):
@@ -271,17 +278,25 @@ async def test_on_a_phone_the_banner_is_one_line_that_opens_a_sheet(places, come
         await expect(page.locator(".banner-line")).to_contain_text("Wakeful's next run in 2 h")
 
 
+# Parts of the line whose text is cut or hidden.
+CUT = """() => [...document.querySelectorAll('.banner-line, .banner-line *')]
+  .filter(each => each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).display !== 'inline')
+  .map(each => each.outerHTML)"""
+
+
 async def test_on_a_phone_the_line_of_a_pause_is_never_cut(server, places, come):
-    cut = "() => [...document.querySelectorAll('.banner-line *')].filter(each => each.scrollWidth > each.clientWidth + 1).length"
-    until = (server.node.clock.now() + timedelta(days=40)).isoformat()
+    soon, late = ((server.node.clock.now() + timedelta(hours=each)).isoformat() for each in (30, 960))
     async with come(places["chat"], **PHONE) as page:
-        for pause in ({"preset": "indefinitely"}, {"preset": "tomorrow"}, {"until": until}):
+        for pause, said in (
+            ({"preset": "indefinitely"}, re.compile("^Paused2 runs on hold$")),
+            ({"until": soon}, re.compile("^Paused until .*2 runs on hold$")),
+            ({"until": late}, re.compile("^Paused until .*2 runs on hold$")),
+        ):
             await server.call("PUT", "/pause", json=pause)
-            line = page.get_by_role("button", name="on hold")
-            await expect(line).to_contain_text("until you resume" if "preset" in pause and len(pause["preset"]) > 8 else "until ")
-            await expect(line.locator(".banner-line-more")).to_have_text("2 runs on hold")
-            assert await page.evaluate(cut) == 0
-            assert (await line.bounding_box())["height"] <= 64
+            line = page.get_by_role("button", name="Paused")
+            await expect(line).to_have_text(said)
+            assert await page.evaluate(CUT) == []
+            assert (await line.bounding_box())["height"] <= (44 if "until" not in said.pattern else 64)
     await server.call("DELETE", "/pause")
 
 

@@ -25,6 +25,7 @@ interface Entry {
   state: string;
   moved: string | null;
   count: number;
+  last?: Date | undefined; // of several that are shown as one
 }
 
 const FOLD_FROM = 4; // this many runs of one wake in a day (in the day view: an hour) are shown as one
@@ -184,6 +185,7 @@ function EntryLink({ entry, agent }: { entry: Entry; agent: AgentShape | undefin
         <span className="small muted">
           {agent?.name ?? "An agent"} · {entry.state}
           {entry.count > 1 && ` · ${entry.count} times`}
+          {entry.last && `, the last ${clockTime(entry.last)}`}
         </span>
         {entry.moved && <span className="small muted">{entry.moved}</span>}
       </span>
@@ -241,7 +243,9 @@ function fold(entries: Entry[], isByHour: boolean): Entry[] {
     .flatMap((group) => {
       const [head] = group;
       if (group.length < FOLD_FROM || !head) return group;
-      return [{ ...head, count: group.reduce((sum, entry) => sum + entry.count, 0) }];
+      const isEach = group.every((entry) => entry.count === 1); // else the times after an entry are not known
+      const count = group.reduce((sum, entry) => sum + entry.count, 0);
+      return [{ ...head, count, last: isEach ? group.at(-1)?.at : undefined }];
     })
     .sort((one, other) => one.at.getTime() - other.at.getTime());
 }
