@@ -68,6 +68,21 @@ export interface AgentList {
   agents: AgentShape[];
 }
 
+/** An agent, as a model. */
+export interface AgentModel {
+  id: string;
+  object: "model";
+  created: number;
+  owned_by: "wakeful";
+  name: string;
+  description: string;
+}
+
+export interface AgentModels {
+  object: "list";
+  data: AgentModel[];
+}
+
 /** The agent's own pause, and the one of all agents, which holds it too. */
 export interface AgentPauseAnswer {
   pause: PauseShape | null;
@@ -341,7 +356,13 @@ export interface CompletionShape {
   created: number;
   model: string;
   choices: Choice[];
-  usage: wakeful__server__rest__completions__shapes__UsageShape;
+  usage: CompletionUsage;
+}
+
+export interface CompletionUsage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
 }
 
 export interface Confirmation {
@@ -631,6 +652,35 @@ export interface ModelChange {
   check?: boolean;
   provider?: string | null;
   model?: string | null;
+}
+
+export interface ModelList {
+  models: ModelShape[];
+  default: DefaultShape;
+}
+
+/** A model. Null fields were not given, and are asked of the provider or have defaults: see `abilities`. */
+export interface ModelShape {
+  name: string;
+  provider: string;
+  provider_label: string;
+  model: string;
+  address: string;
+  has_key: boolean;
+  source: "settings" | "added";
+  is_default: boolean;
+  used_by: string[];
+  context_window: number | null;
+  output_limit: number | null;
+  input_price: number | null;
+  output_price: number | null;
+  tool_calls: "native" | "text" | "none" | null;
+  images: boolean | null;
+  thinking: boolean | null;
+  abilities: AbilitiesShape;
+  tested_at: string | null;
+  created_at: string | null;
+  updated_at: string | null;
 }
 
 /** The result of a test request, which offers the model one tool. */
@@ -1132,7 +1182,7 @@ export interface RunDetail {
   finished_at: string | null;
   node: string | null;
   about: string;
-  usage: wakeful__server__rest__runs__runs__UsageShape | null;
+  usage: UsageShape | null;
   through: string | null;
 }
 
@@ -1222,7 +1272,7 @@ export interface RunWithTexts {
   finished_at: string | null;
   node: string | null;
   about: string;
-  usage: wakeful__server__rest__runs__runs__UsageShape | null;
+  usage: UsageShape | null;
   brief: string;
   answer: string;
   through: string | null;
@@ -1507,6 +1557,16 @@ export interface UploadShape {
   size: number;
 }
 
+/** Usage of a run; cost is null if the price is unknown. */
+export interface UsageShape {
+  model: string;
+  input_tokens: number;
+  output_tokens: number;
+  cost: number | null;
+  model_calls: number;
+  tool_calls: number;
+}
+
 /** Fields that are left out stay unchanged. */
 export interface UserChange {
   name?: string | null;
@@ -1689,27 +1749,6 @@ export interface WritingStatement {
   params?: Record<string, unknown> | unknown[] | null;
 }
 
-export interface wakeful__server__rest__completions__shapes__ModelList {
-  object: "list";
-  data: wakeful__server__rest__completions__shapes__ModelShape[];
-}
-
-/** An agent, as a model. */
-export interface wakeful__server__rest__completions__shapes__ModelShape {
-  id: string;
-  object: "model";
-  created: number;
-  owned_by: "wakeful";
-  name: string;
-  description: string;
-}
-
-export interface wakeful__server__rest__completions__shapes__UsageShape {
-  prompt_tokens: number;
-  completion_tokens: number;
-  total_tokens: number;
-}
-
 export interface wakeful__server__rest__database__database__IndexShape {
   name: string;
   unique: boolean;
@@ -1726,45 +1765,6 @@ export interface wakeful__server__rest__database__shapes__Found {
 
 export interface wakeful__server__rest__models__shapes__Found {
   servers: FoundShape[];
-}
-
-export interface wakeful__server__rest__models__shapes__ModelList {
-  models: wakeful__server__rest__models__shapes__ModelShape[];
-  default: DefaultShape;
-}
-
-/** A model. Null fields were not given, and are asked of the provider or have defaults: see `abilities`. */
-export interface wakeful__server__rest__models__shapes__ModelShape {
-  name: string;
-  provider: string;
-  provider_label: string;
-  model: string;
-  address: string;
-  has_key: boolean;
-  source: "settings" | "added";
-  is_default: boolean;
-  used_by: string[];
-  context_window: number | null;
-  output_limit: number | null;
-  input_price: number | null;
-  output_price: number | null;
-  tool_calls: "native" | "text" | "none" | null;
-  images: boolean | null;
-  thinking: boolean | null;
-  abilities: AbilitiesShape;
-  tested_at: string | null;
-  created_at: string | null;
-  updated_at: string | null;
-}
-
-/** Usage of a run; cost is null if the price is unknown. */
-export interface wakeful__server__rest__runs__runs__UsageShape {
-  model: string;
-  input_tokens: number;
-  output_tokens: number;
-  cost: number | null;
-  model_calls: number;
-  tool_calls: number;
 }
 
 /** Whether everything from before the last upgrade can be found yet, and how much of it. */
@@ -1841,15 +1841,15 @@ export interface Routes {
   "GET /mcp-servers": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: McpServerList };
   "GET /me": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Me };
   "GET /metrics": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: undefined };
-  "GET /models": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: wakeful__server__rest__models__shapes__ModelList };
-  "POST /models": { path: Record<never, never>; query: Record<never, never>; body: NewModel; answer: wakeful__server__rest__models__shapes__ModelShape };
+  "GET /models": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: ModelList };
+  "POST /models": { path: Record<never, never>; query: Record<never, never>; body: NewModel; answer: ModelShape };
   "PUT /models/default": { path: Record<never, never>; query: Record<never, never>; body: DefaultRequest; answer: DefaultShape };
   "POST /models/discover": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: wakeful__server__rest__models__shapes__Found };
   "POST /models/list": { path: Record<never, never>; query: Record<never, never>; body: ListRequest; answer: Listed };
   "GET /models/providers": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Providers };
   "POST /models/test": { path: Record<never, never>; query: Record<never, never>; body: TestRequest; answer: ModelTrialShape };
-  "GET /models/{name}": { path: { name: string }; query: Record<never, never>; body?: undefined; answer: wakeful__server__rest__models__shapes__ModelShape };
-  "PATCH /models/{name}": { path: { name: string }; query: Record<never, never>; body: ModelChange; answer: wakeful__server__rest__models__shapes__ModelShape };
+  "GET /models/{name}": { path: { name: string }; query: Record<never, never>; body?: undefined; answer: ModelShape };
+  "PATCH /models/{name}": { path: { name: string }; query: Record<never, never>; body: ModelChange; answer: ModelShape };
   "DELETE /models/{name}": { path: { name: string }; query: { force?: boolean }; body?: undefined; answer: Done };
   "GET /nodes": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: NodeList };
   "POST /nodes/{node_id}/drain": { path: { node_id: string }; query: Record<never, never>; body?: undefined; answer: NodeShape };
@@ -1907,8 +1907,8 @@ export interface Routes {
   "PATCH /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body: UserChange; answer: UserShape };
   "DELETE /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "POST /v1/chat/completions": { path: Record<never, never>; query: Record<never, never>; body: CompletionBody; answer: CompletionShape };
-  "GET /v1/models": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: wakeful__server__rest__completions__shapes__ModelList };
-  "GET /v1/models/{model}": { path: { model: string }; query: Record<never, never>; body?: undefined; answer: wakeful__server__rest__completions__shapes__ModelShape };
+  "GET /v1/models": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: AgentModels };
+  "GET /v1/models/{model}": { path: { model: string }; query: Record<never, never>; body?: undefined; answer: AgentModel };
   "GET /wakes": { path: Record<never, never>; query: { agent_id?: string | null; status?: "pending" | "queued" | "running" | "fired" | "failed" | "cancelled" | "skipped" | "superseded" | null; live?: boolean; limit?: number; page?: string | null }; body?: undefined; answer: WakeList };
   "GET /wakes/preview": { path: Record<never, never>; query: { agent_id: string; kind?: "recall" | "next_run"; when?: string | null; interval_seconds?: number | null; cron?: string | null; timezone?: string | null; until?: string | null; max_runs?: number | null }; body?: undefined; answer: PreviewShape };
   "GET /wakes/{wake_id}": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: WakeWithLastRun };

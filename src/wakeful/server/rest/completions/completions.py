@@ -23,14 +23,14 @@ from wakeful.server.rest.completions.shapes import (
     DONE,
     KEEP_ALIVE,
     MAX_MODEL,
+    AgentModel,
+    AgentModels,
     AnswerMessage,
     Choice,
     Chunks,
     CompletionBody,
     CompletionShape,
-    ModelList,
-    ModelShape,
-    UsageShape,
+    CompletionUsage,
     error_event,
 )
 from wakeful.server.routes import DoorRoute, takes_bodies_of
@@ -65,16 +65,16 @@ ModelPath = Annotated[str, Path(min_length=1, max_length=MAX_MODEL)]
 
 
 @router.get("/models")
-async def list_models(caller: Chatter, services: ServicesDep) -> ModelList:
+async def list_models(caller: Chatter, services: ServicesDep) -> AgentModels:
     """List the caller's agents as models."""
     found = await services.completions.models(caller.user.id)
-    return ModelList(data=[ModelShape.of(model, agent) for model, agent in found])
+    return AgentModels(data=[AgentModel.of(model, agent) for model, agent in found])
 
 
 @router.get("/models/{model:path}")
-async def get_model(caller: Chatter, services: ServicesDep, model: ModelPath) -> ModelShape:
+async def get_model(caller: Chatter, services: ServicesDep, model: ModelPath) -> AgentModel:
     """Show an agent as a model: by its name, or by `agent:ID`."""
-    return ModelShape.of(*await services.completions.model(model, caller.user.id))
+    return AgentModel.of(*await services.completions.model(model, caller.user.id))
 
 
 @router.post("/chat/completions", response_model=CompletionShape, responses=_PLAIN_ANSWER)
@@ -226,7 +226,7 @@ def _whole(
         created=created,
         model=model,
         choices=[Choice(message=message, finish_reason=completion.finish_reason)],
-        usage=UsageShape.of(completion),
+        usage=CompletionUsage.of(completion),
     )
     return JSONResponse(body.model_dump(), headers=headers)
 

@@ -41,7 +41,7 @@ class CompletionBody(BaseModel):
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
-class ModelShape(Shape):
+class AgentModel(Shape):
     """An agent, as a model."""
 
     id: str
@@ -52,14 +52,14 @@ class ModelShape(Shape):
     description: str
 
     @classmethod
-    def of(cls, model: str, agent: Agent) -> "ModelShape":
+    def of(cls, model: str, agent: Agent) -> "AgentModel":
         created = int(agent.created_at.timestamp())
         return cls(id=model, created=created, name=agent.name, description=agent.description)
 
 
-class ModelList(Shape):
+class AgentModels(Shape):
     object: Literal["list"] = "list"
-    data: list[ModelShape]
+    data: list[AgentModel]
 
 
 class AnswerMessage(Shape):
@@ -76,13 +76,13 @@ class Choice(Shape):
     logprobs: None = None
 
 
-class UsageShape(Shape):
+class CompletionUsage(Shape):
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
 
     @classmethod
-    def of(cls, completion: Completion) -> "UsageShape":
+    def of(cls, completion: Completion) -> "CompletionUsage":
         asked, answered = completion.input_tokens, completion.output_tokens
         return cls(prompt_tokens=asked, completion_tokens=answered, total_tokens=asked + answered)
 
@@ -95,7 +95,7 @@ class CompletionShape(Shape):
     created: int
     model: str
     choices: list[Choice]
-    usage: UsageShape
+    usage: CompletionUsage
 
 
 class Chunks:
@@ -117,7 +117,7 @@ class Chunks:
         return self._choice({}, reason)
 
     def usage(self, completion: Completion) -> bytes:
-        return _event({**self._head, "choices": [], "usage": UsageShape.of(completion).model_dump()})
+        return _event({**self._head, "choices": [], "usage": CompletionUsage.of(completion).model_dump()})
 
     def _choice(self, delta: Mapping[str, str], reason: str | None = None) -> bytes:
         return _event({**self._head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
