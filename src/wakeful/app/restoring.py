@@ -8,7 +8,7 @@ import asyncio
 import errno
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,7 +148,7 @@ def _own_identities(settings: Settings) -> Iterator[Identity]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[int]:
+def _opened(path: Path) -> Generator[int]:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
@@ -263,7 +263,7 @@ def _prepare(settings: Settings, reader: ArchiveReader, key: bytes, folder: Path
     options.on_step("read everything")
     restored = asyncio.run(_settle(new, key if reader.head.is_store_encrypted else None, reader.head))
     options.on_step("prepared the store")
-    os.sync()
+    os.sync()  # one by one, a hundred thousand small files would take minutes
     return Plan(
         head=reader.head,
         restored=restored,

@@ -266,7 +266,7 @@ def _read_head(source: Readable) -> tuple[bytes, bytes, list[_Stanza]]:
         )
     stanzas: list[_Stanza] = []
     for line in lines:
-        if line.startswith(b"---"):
+        if line.startswith(b"--- "):
             return lines.seen[: -len(line) - 1] + b"---", _decode(line[4:].decode("ascii", "replace")), stanzas
         if not line.startswith(b"-> "):
             raise _damaged_head()
@@ -373,6 +373,9 @@ def _encode(data: bytes) -> bytes:
 
 def _decode(text: str) -> bytes:
     try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+        data = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):
         raise _damaged_head() from None
+    if _encode(data).decode() != text:  # bits that say nothing must be zero
+        raise _damaged_head()
+    return data

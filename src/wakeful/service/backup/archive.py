@@ -6,7 +6,8 @@ It is not compressed: most of it is encrypted, and so no member can be larger th
 import json
 import os
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from typing import Any, Literal, cast
@@ -126,16 +127,17 @@ def keys_member(keys: Keys) -> bytes:
     return _json_member(KEYS, asdict(keys))
 
 
-def coalesced(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield pieces of about a megabyte, whatever the size of the members."""
+def coalesced(pieces: Generator[bytes]) -> Generator[bytes]:
+    """Yield pieces of about a megabyte, whatever the size of the members; the last one may be empty."""
     waiting: list[bytes] = []
     size = 0
-    for piece in pieces:
-        waiting.append(piece)
-        size += len(piece)
-        if size >= PIECE:
-            yield b"".join(waiting)
-            waiting, size = [], 0
+    with closing(pieces):
+        for piece in pieces:
+            waiting.append(piece)
+            size += len(piece)
+            if size >= PIECE:
+                yield b"".join(waiting)
+                waiting, size = [], 0
     yield b"".join(waiting)
 
 
@@ -204,7 +206,7 @@ class ArchiveReader:
     def _iterate(self) -> Iterator[tarfile.TarInfo]:
         try:
             while (member := self._tar.next()) is not None:
-                self._tar.members.clear()  # it would keep every one
+                self._tar.members = []  # pyright: ignore[reportAttributeAccessIssue]  (it would keep every one)
                 yield member
         except (tarfile.TarError, UnicodeError, ValueError, EOFError) as error:
             raise BackupDamaged(f"The inside of the backup cannot be read ({error}). Nothing was changed.") from error

@@ -5,7 +5,7 @@ import contextlib
 import errno
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -43,7 +43,7 @@ class BackupFile:
     """Encrypts the inside of a backup into a file. Unless it is finished, nothing is left of it."""
 
     def __init__(self, path: Path, to: Sequence[str] | Passphrase, keys: Keys | None = None) -> None:
-        self._path = path
+        self.path = path
         self._draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_DRAFT}")
         self._encryptor = Encryptor(to)
         self._keys = keys
@@ -51,8 +51,8 @@ class BackupFile:
         self._size = self._unsynced = 0
 
     def __enter__(self) -> Self:
-        if self._path.exists():
-            raise BackupExists(f"{str(self._path)!r} exists, and a backup replaces no file. Give another name.")
+        if self.path.exists():
+            raise BackupExists(f"{str(self.path)!r} exists, and a backup replaces no file. Give another name.")
         with self._naming():
             self._handle = os.open(self._draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             self._put(self._encryptor.head)
@@ -80,13 +80,13 @@ class BackupFile:
             reader, entries = self._verify(on_read), 0
             for _, _ in reader.entries():
                 entries += 1
-            if self._path.exists():
-                raise BackupExists(f"{str(self._path)!r} was created meanwhile, and a backup replaces no file.")
-            self._draft.rename(self._path)
-            sync_folder(self._path.parent)
+            if self.path.exists():
+                raise BackupExists(f"{str(self.path)!r} was created meanwhile, and a backup replaces no file.")
+            self._draft.rename(self.path)
+            sync_folder(self.path.parent)
             os.close(self._handle)
             self._handle = -1
-        return Made(path=self._path, size=self._size, entries=entries, left_out=reader.left_out, changed=reader.changed)
+        return Made(path=self.path, size=self._size, entries=entries, left_out=reader.left_out, changed=reader.changed)
 
     def _verify(self, on_read: Callable[[int], None]) -> ArchiveReader:
         os.lseek(self._handle, 0, os.SEEK_SET)
@@ -104,7 +104,7 @@ class BackupFile:
             self._unsynced = 0
 
     @contextlib.contextmanager
-    def _naming(self) -> Iterator[None]:
+    def _naming(self) -> Generator[None]:
         try:
             yield
         except OSError as error:
@@ -112,7 +112,7 @@ class BackupFile:
             what = "its disk is full" if full else (error.strerror or str(error))
             then = f" {self._size:,} bytes had been written. Free space, or choose another disk." if full else ""
             raise CannotWriteBackup(
-                f"The backup {str(self._path)!r} cannot be written: {what}.{then} Nothing of it was kept."
+                f"The backup {str(self.path)!r} cannot be written: {what}.{then} Nothing of it was kept."
             ) from error
 
 

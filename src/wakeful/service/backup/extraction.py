@@ -32,13 +32,12 @@ class Extraction:
                 _write(folder, name, entry, pieces)
 
     def finish(self) -> None:
-        """Give the folders their modes and times, the inner ones first, and sync everything."""
+        """Give the folders their modes and times, the inner ones first."""
         for path, entry in reversed(self._folders):
             *folders, name = path.split("/")
             with self._opened([*folders, name], entry.name) as folder:
                 os.fchmod(folder, entry.mode | 0o700)
                 os.utime(folder, (entry.mtime, entry.mtime))
-        os.sync()  # one by one, a hundred thousand small files would take minutes
 
     @contextlib.contextmanager
     def _opened(self, folders: list[str], name: str) -> Generator[int]:

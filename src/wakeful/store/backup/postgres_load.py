@@ -1,7 +1,7 @@
 """Fills a PostgreSQL database from a backup, in one transaction: it is there whole, or not at all."""
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -90,10 +90,10 @@ class PostgresLoad:
                 await self._run(migration.recorded(self._now))
         await self._run(INDEX_LATER)
 
-    async def carry_out(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+    async def carry_out(self, work: Callable[[Tx], Coroutine[Any, Any, T]]) -> T:
         """Do work as a part of this transaction. No server is there to hear its news."""
         with errors_named():
-            return await Tx.carry_out(work, PostgresStatements(self._connection, _LONG_SECONDS))  # pyright: ignore[reportArgumentType]
+            return await Tx.carry_out(work, PostgresStatements(self._connection, _LONG_SECONDS))
 
     async def commit(self) -> None:
         with errors_named(may_be_done=True):
@@ -117,7 +117,7 @@ def read_tables(data: bytes) -> list[CopiedTable]:
 
 
 @asynccontextmanager
-async def open_load(url: str) -> AsyncIterator[PostgresLoad]:
+async def open_load(url: str) -> AsyncGenerator[PostgresLoad]:
     """Connect, and begin the transaction; unless it is committed, nothing changes."""
     with errors_named():
         connection: asyncpg.Connection[Any] = await asyncpg.connect(url, timeout=30)
