@@ -7,8 +7,8 @@ from typing import Any
 
 from forked_process import fork
 from upgrade.old_data import OldData, copy_old_data
-from wakeful.app.backups import back_up_stopped, read_keys
-from wakeful.app.restoring import RestoreOptions, Result, finish_restore, restore_backup
+from wakeful.app.backup.backups import back_up_stopped, read_keys
+from wakeful.app.backup.restoring import RestoreOptions, Result, finish_restore, restore_backup
 from wakeful.config import Settings
 from wakeful.service.backup.age import Identity
 

@@ -13,10 +13,8 @@ from live_server import running_server
 from upgrade.moved_data import rows_in_postgres, rows_in_sqlite
 from upgrade.old_data import copy_old_data, running_old_server
 from wakeful.app.announcing import announced
-from wakeful.app.backups import NothingToBackUp
-from wakeful.app.building import build
-from wakeful.app.files import database_of
-from wakeful.app.restoring import (
+from wakeful.app.backup.backups import NothingToBackUp
+from wakeful.app.backup.restoring import (
     CannotRestore,
     DeviceKeyNeeded,
     NotEmpty,
@@ -25,7 +23,9 @@ from wakeful.app.restoring import (
     RestoreOptions,
     restore_backup,
 )
-from wakeful.app.unfinished_restore import RECORD, STAGING
+from wakeful.app.backup.unfinished_restore import RECORD, STAGING
+from wakeful.app.building import build
+from wakeful.app.data.files import database_of
 from wakeful.config import Settings
 from wakeful.service.backup.age import BackupDamaged, Identity, NotAnAgeFile, WrongBackupKey
 from wakeful.service.backup.archive import BackupIsNewer
@@ -212,7 +212,7 @@ def test_other_keys_kinds_and_versions_are_refused_and_nothing_changes(made, emp
     with pytest.raises(OtherDeviceKeyHere, match="under another name"):
         restore(settings, file)
     with monkeypatch.context() as patch:
-        patch.setattr("wakeful.app.restoring.load_migrations", lambda _: [type("M", (), {"number": 1})])
+        patch.setattr("wakeful.app.backup.restoring.load_migrations", lambda _: [type("M", (), {"number": 1})])
         with pytest.raises(BackupIsNewer, match="Install that version"):
             restore(settings, file)
     assert names_in(empty["data_dir"]) == []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wakeful.app.server_lock import find_running
+from wakeful.app.data.server_lock import find_running
 from wakeful.cli.client import WRONG, connect, fail, failing, read_settings
 from wakeful.cli.remote.target import is_remote_chosen
 from wakeful.cli.show import AsJson, print_note, show_done
@@ -15,7 +15,7 @@ from wakeful.cli.show import AsJson, print_note, show_done
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wakeful.app.backups import Made, Passphrase
+    from wakeful.app.backup.backups import Made, Passphrase
     from wakeful.config import Settings
 
 _CLEAR = "\r\x1b[K"
@@ -54,7 +54,7 @@ def backup(
     settings = read_settings()
     _check_name(file)
     recipient = _choose(None if is_remote else settings, to or [], passphrase)
-    from wakeful.app.backups import back_up_stopped, read_keys, save_stream
+    from wakeful.app.backup.backups import back_up_stopped, read_keys, save_stream
 
     show = ByteProgress()
     with failing():
@@ -70,7 +70,7 @@ def backup(
 
 
 def _make_key(as_json: bool) -> None:
-    from wakeful.app.backups import make_key_pair
+    from wakeful.app.backup.backups import make_key_pair
 
     pair = make_key_pair()
     show_done(
@@ -103,7 +103,7 @@ def _choose(settings: "Settings | None", to: list[str], asks: bool) -> "Sequence
             "and give its recipient with --to or in backup_recipients.",
             WRONG,
         )
-    from wakeful.app.backups import Passphrase
+    from wakeful.app.backup.backups import Passphrase
 
     print_note(f"The backup is encrypted to a passphrase of at least {_MIN_PASSPHRASE} characters.")
     while True:

@@ -15,7 +15,7 @@ from wakeful.cli.show import AsJson, harmless, show_done
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wakeful.app.restoring import Identity, Passphrase, Plan, Result
+    from wakeful.app.backup.restoring import Identity, Passphrase, Plan, Result
 
 _MAX_LISTED = 50
 
@@ -41,7 +41,7 @@ def restore(
     refuse_remote("`wakeful restore` restores the store of")
     settings = read_settings()
     identities = _read_identities(identity or [])
-    from wakeful.app.restoring import RestoreOptions, restore_backup
+    from wakeful.app.backup.restoring import RestoreOptions, restore_backup
 
     show = ByteProgress()
 
@@ -67,7 +67,7 @@ def restore(
 def _read_identities(paths: "Sequence[Path]") -> "list[Identity]":
     if not paths:
         return []
-    from wakeful.app.restoring import read_identities
+    from wakeful.app.backup.restoring import read_identities
 
     found: list[Identity] = []
     for path in paths:
@@ -82,7 +82,7 @@ def _read_identities(paths: "Sequence[Path]") -> "list[Identity]":
 def _ask_passphrase() -> "list[Passphrase]":
     if not sys.stdin.isatty():
         fail("This backup is encrypted to a passphrase, and there is no terminal to ask for it on.", WRONG)
-    from wakeful.app.restoring import Passphrase
+    from wakeful.app.backup.restoring import Passphrase
 
     return [Passphrase(typer.prompt("Passphrase of the backup", hide_input=True, err=True))]
 

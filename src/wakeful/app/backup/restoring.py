@@ -18,12 +18,7 @@ from wakeful.agentdb.errors import DatabaseLocked
 from wakeful.agentdb.keys import keys as device_keys
 from wakeful.agentdb.keys.agent_keys import KEY_FILE, Vault
 from wakeful.agentdb.keys.keys import fingerprint, has_device_key, to_recovery_key
-from wakeful.app.earlier_data import STORE_FILE
-from wakeful.app.files import device_key_of
-from wakeful.app.moving import place_of
-from wakeful.app.server_lock import find_running
-from wakeful.app.set_aside import OURS, check_movable, is_something, make_folder
-from wakeful.app.unfinished_restore import (
+from wakeful.app.backup.unfinished_restore import (
     NEW,
     RECORD,
     SETTINGS,
@@ -35,6 +30,11 @@ from wakeful.app.unfinished_restore import (
     finish_restore,
     settings_path,
 )
+from wakeful.app.data.earlier_data import STORE_FILE
+from wakeful.app.data.files import device_key_of
+from wakeful.app.data.moving import place_of
+from wakeful.app.data.server_lock import find_running
+from wakeful.app.data.set_aside import OURS, check_movable, is_something, make_folder
 from wakeful.clock import SystemClock
 from wakeful.config import Settings
 from wakeful.domain.errors import Conflict, NotFound, Unavailable

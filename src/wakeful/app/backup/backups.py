@@ -6,10 +6,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from wakeful.app.earlier_data import STORE_FILE, check_device_key
-from wakeful.app.files import database_of, device_key_of
+from wakeful.app.backup.unfinished_restore import finish_restore
+from wakeful.app.data.earlier_data import STORE_FILE, check_device_key
+from wakeful.app.data.files import database_of, device_key_of
 from wakeful.app.settings_file import without_secrets
-from wakeful.app.unfinished_restore import finish_restore
 from wakeful.clock import Clock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.errors import NotFound
