@@ -23,7 +23,7 @@ from wakeful.store.drivers.sqlite import hold, size_of
 
 __all__ = ["Made", "Passphrase"]
 
-# What is done, and how many bytes of it.
+# A step, and its number of bytes so far.
 OnBytes = Callable[[str, int], None]
 
 

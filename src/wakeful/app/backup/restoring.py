@@ -98,9 +98,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreOptions:
-    """How a backup is opened, and what is asked and shown meanwhile."""
+    """Callbacks that open a backup, ask and show progress."""
 
-    find_keys: Callable[[bool], Sequence[Unlocks]]  # told whether there is a passphrase; what to try
+    find_keys: Callable[[bool], Sequence[Unlocks]]  # given whether there is a passphrase
     replaces: bool = False
     confirm: Callable[[Plan], None] = lambda _: None  # may raise
     on_step: Callable[[str], None] = lambda _: None

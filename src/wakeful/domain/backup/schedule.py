@@ -15,7 +15,7 @@ _LATE = 2  # intervals without a success; then backups count as failing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupState:
-    """What is known of scheduled backups."""
+    """The last scheduled backups."""
 
     started_at: datetime | None = None  # the last attempt
     node: str | None = None  # that made it

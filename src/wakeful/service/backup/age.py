@@ -206,7 +206,7 @@ class Decryptor:
     """Reads the text of an encrypted file. Raises at the first chunk that is damaged, and at a missing end."""
 
     def __init__(self, source: Readable, find_keys: "Callable[[bool], Sequence[Unlocks]]") -> None:
-        """Read the head. `find_keys` is told whether the file has a passphrase, and returns what to try."""
+        """Read the head. `find_keys` gets whether the file has a passphrase, and returns the keys to try."""
         head, mac, stanzas = _read_head(source)
         keys = find_keys(any(each.kind == "scrypt" for each in stanzas))
         file_key = _unwrap(stanzas, keys)
@@ -223,7 +223,7 @@ class Decryptor:
         self._is_over = False
 
     def read(self, size: int) -> bytes:
-        """Return up to so many bytes; none at the end."""
+        """Return up to `size` bytes; none at the end."""
         while not self._rest and not self._is_over:
             self._rest = memoryview(self._open_next())
         piece, self._rest = self._rest[:size], self._rest[size:]

@@ -41,7 +41,7 @@ class BackupIsNewer(Invalid):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What a backup is of."""
+    """A description of the server that a backup was made of."""
 
     made_at: str
     version: str  # of Wakeful
@@ -264,7 +264,7 @@ def _check(member: tarfile.TarInfo) -> Entry:
     if parts[0] not in TOPS:
         raise _unfit(name, "backups have no such folder")
     if member.issparse() or not (member.isreg() or member.isdir() or member.issym()):
-        what = "a hard link" if member.islnk() else "a device or something else that is no file, folder or link"
+        what = "a hard link" if member.islnk() else "a device, or something else than a file, folder or link"
         raise _unfit(name, f"it is {what}")
     kind: Kind = "file" if member.isreg() else "folder" if member.isdir() else "link"
     return Entry(

@@ -19,6 +19,7 @@ import apsw
 
 from wakeful.service.backup.archive import PIECE, ArchiveWriter, Entry, Head, coalesced
 from wakeful.store.backup.postgres_snapshot import PostgresSnapshot
+from wakeful.store.drivers.sqlite import size_of
 
 STORE_FILE = "wakeful.sqlite"
 SETTINGS = "settings/wakeful.toml"
@@ -28,6 +29,7 @@ KEY_FILE = "db.key"
 
 _SNAPSHOTS = "snapshots"
 _SMALL = 4 * 1024 * 1024  # bytes; read at once, so that a file that is being rewritten is whole
+_TRIES = 50
 _MAX_DEPTH = 64  # of folders
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a fifo must not make us wait
@@ -42,6 +44,7 @@ class Pin:
     path: Path
     name: str  # in the backup
     connection: apsw.Connection | None = None  # None: nobody else has it open
+    is_alone: bool = False  # its journal is not needed
     _open: list[int] = field(default_factory=list[int])
 
     @classmethod
@@ -50,6 +53,10 @@ class Pin:
             return cls(path, name)
         connection = connect()
         try:
+            for _ in range(_TRIES):
+                if cls._begin(path, connection):
+                    return cls(path, name, connection, is_alone=True)
+                connection.execute("ROLLBACK")
             connection.execute("BEGIN")
             connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchall()
         except BaseException:
@@ -57,9 +64,23 @@ class Pin:
             raise
         return cls(path, name, connection)
 
+    @staticmethod
+    def _begin(path: Path, connection: apsw.Connection) -> bool:
+        """Begin a read transaction; return whether the journal is empty in it, so that the file alone has that state.
+
+        While such a transaction is open, nobody moves later pages from the journal into the file.
+        """
+        with suppress(apsw.BusyError):
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        connection.execute("BEGIN")
+        connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchall()
+        return not size_of(path.with_name(f"{path.name}-wal"))
+
     def read(self, archive: ArchiveWriter) -> Iterator[bytes]:
-        # The journal may grow and the file may get pages of it meanwhile; both together are a sound state at any time.
-        for end in ("", "-wal"):
+        # If others write all the time, the journal is never empty. Then the file may get pages of it meanwhile, but
+        # both together are a sound state, a moment later.
+        for end in ("",) if self.is_alone else ("", "-wal"):
             try:
                 handle = os.open(self.path.with_name(self.path.name + end), _READ)
             except FileNotFoundError:

@@ -27,7 +27,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What is in a restored store, and what will run when it is resumed."""
+    """A restored store, and the wakes that run when it is resumed."""
 
     people: Sequence[Person]
     browsers: int  # that were logged out
