@@ -5,6 +5,7 @@ from pathlib import Path
 
 from wakeful.agentdb.keys.agent_keys import Vault
 from wakeful.agentdb.process.engine import DatabaseEngine
+from wakeful.app.backup.backups import backup_source
 from wakeful.app.build.base import Base
 from wakeful.app.data.earlier_data import MOVED_AGENTS, MOVED_FILE
 from wakeful.config import Settings
@@ -17,6 +18,7 @@ from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
 from wakeful.service.completions.completions import AskAside, Completions
+from wakeful.service.backup.backups import Backups
 from wakeful.service.homes.homes import Homes
 from wakeful.service.homes.moving_in import MovingIn
 from wakeful.service.inbox.channel_process import ChannelProcess
@@ -80,6 +82,7 @@ def build_services(
         agenda=AgendaService(store, clock, rules),
         agents=agents,
         approvals=Approvals(store, clock, push),
+        backups=Backups(backup_source(base.settings, store.database, base.device_key, clock, is_live=True)),
         channels=channels,
         completions=Completions(
             store,
