@@ -3,12 +3,21 @@
 import asyncio
 import json
 import os
+from itertools import count
 
 import pytest
 
 import forked_process
+from conftest import IS_LONG
 from live_server import running_server
-from upgrade.moved_data import execute, move_and_die_at, rows_in_postgres, rows_in_sqlite
+from upgrade.moved_data import (
+    execute,
+    move_and_die,
+    move_and_die_at,
+    move_and_die_at_step,
+    rows_in_postgres,
+    rows_in_sqlite,
+)
 from upgrade.old_data import copy_old_data, running_old_server
 from wakeful.app.building import build
 from wakeful.app.checks.database import check_database
@@ -21,6 +30,8 @@ from wakeful.store.drivers.sqlite import hold
 from wakeful.store.errors import StoreInUse
 from wakeful.store.moving.copying import RowsDiffer
 from wakeful.store.moving.target import TargetNotEmpty
+
+BATCH = 2 if IS_LONG else 40  # rows
 
 # A few of every kind; each attempt goes on from where the one before was killed.
 KILLS = (
@@ -154,6 +165,37 @@ def test_killed_at_every_step_it_goes_on_and_neither_side_starts_meanwhile(
             with pytest.raises(StoreMoving, match="not finished"):
                 asyncio.run(open_and_close(elsewhere))
     move(settings, postgres_url)
+    assert rows_in_postgres(postgres_url) == before
+    asyncio.run(start(on_postgres))
+
+
+def test_killed_before_and_after_the_end_of_every_batch_it_goes_on(old, settings, on_postgres, postgres_url):
+    before = rows_before(settings)
+    batches = [len(rows) // BATCH + (len(rows) % BATCH > 0) for rows in before.values()]
+    kills = {True: 0, False: 0}
+    assert move_and_die_at(old.settings, postgres_url, "recorded the move in PostgreSQL") == -9
+    while move_and_die(old.settings, postgres_url, BATCH, is_saved=False) == -9:  # nothing of it stays
+        kills[False] += 1
+        if move_and_die(old.settings, postgres_url, BATCH, is_saved=True) == -9:
+            kills[True] += 1
+        with pytest.raises(StoreMoved, match=r"not finished.*wakeful move"):
+            build(settings)
+    assert kills == {True: sum(batches), False: sum(batches)}
+    assert rows_in_postgres(postgres_url) == before
+    asyncio.run(start(on_postgres))
+
+
+def test_killed_at_every_step_of_its_progress_it_goes_on(old, settings, on_postgres, postgres_url):
+    """Each attempt does one more of its steps than the one before."""
+    before = rows_before(settings)
+    steps: list[str] = []
+    for number in count():
+        ended = move_and_die_at_step(old.settings, postgres_url, number if IS_LONG else 3 * number)
+        if ended == 0:
+            break
+        assert ended == -9
+        steps.append(str(number))
+    assert len(steps) > (40 if IS_LONG else 12)
     assert rows_in_postgres(postgres_url) == before
     asyncio.run(start(on_postgres))
 
