@@ -300,7 +300,9 @@ async def test_a_damaged_cache_is_brought_again(harness, agent, tmp_path, how):
         "UPDATE home_pages SET bytes = set_byte(bytes, 99, get_byte(bytes, 99) # 255) WHERE page_no = 1",
     ],
 )
-async def test_a_database_with_damaged_pages_is_put_into_quarantine_and_never_read_in_part(harness, there, agent, postgres, damage):
+async def test_a_database_with_damaged_pages_is_put_into_quarantine_and_never_read_in_part(
+    harness, there, agent, postgres, damage
+):
     await add(harness.node, agent, "a")
     await postgres.execute(damage)
     with pytest.raises(DatabaseUnreadable, match="quarantine"):
@@ -310,7 +312,9 @@ async def test_a_database_with_damaged_pages_is_put_into_quarantine_and_never_re
     assert await there.services.data.files.state(agent) == "none"
     kept = there.services.workspace_of(agent.id).parent / "quarantine"
     assert {path.name for path in kept.glob("*/*")} >= {"db.sqlite", "db.key"}
-    saved = "SELECT count(*) FROM home_files WHERE path LIKE 'quarantine/%/db.key' OR path LIKE 'quarantine/%/db.sqlite'"
+    saved = (
+        "SELECT count(*) FROM home_files WHERE path LIKE 'quarantine/%/db.key' OR path LIKE 'quarantine/%/db.sqlite'"
+    )
     assert await postgres.fetchval(saved) == 2
     await run(harness.node, agent, "create_table", name="tasks", purpose="x", columns=COLUMNS)
     await add(harness.node, agent, "b")
@@ -322,7 +326,9 @@ async def test_an_older_page_here_does_not_stand_in_for_one_that_postgresql_lost
     await add(harness.node, agent, "a")
     assert await titles(there, agent) == ["a"]
     await add(harness.node, agent, "b")
-    newest = "(SELECT page_no FROM home_pages WHERE seq = (SELECT max(seq) FROM home_pages) ORDER BY page_no DESC LIMIT 1)"
+    newest = (
+        "(SELECT page_no FROM home_pages WHERE seq = (SELECT max(seq) FROM home_pages) ORDER BY page_no DESC LIMIT 1)"
+    )
     await postgres.execute(f"DELETE FROM home_pages WHERE page_no = {newest}")
     with pytest.raises(DatabaseUnreadable, match="quarantine"):
         await titles(there, agent)

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 
 import asyncpg
+import pytest
 
 from conftest import IS_LONG
 from crash.careful_model import FILE, TABLE, CarefulModel, answer_to, goal_of
@@ -25,7 +26,7 @@ from wakeful.config import Settings
 from wakeful.domain.types import User
 from wakeful.service.agents.database import By
 
-FAULTS = int(os.environ.get("WAKEFUL_TEST_FAULTS", "500" if IS_LONG else "8"))
+FAULTS = int(os.environ.get("WAKEFUL_TEST_FAULTS", "500" if IS_LONG else "6"))
 LEASE = 2  # seconds
 COLUMNS = [{"name": "token", "type": "text"}]
 WRITTEN = re.compile(r"t[\w-]+/[a-d]/\d+")
@@ -117,7 +118,7 @@ async def prepare(settings):
 async def wait_until_done(postgres, seconds=300):
     """Wait until every run has ended."""
     async with asyncio.timeout(seconds):
-        while await postgres.fetchval(UNENDED):
+        while await postgres.fetchval(UNENDED):  # noqa: ASYNC110  (of other processes)
             await asyncio.sleep(0.1)
 
 
@@ -147,6 +148,7 @@ class Found:
                 self.successes.update({goal_of(each) for each in WRITTEN.findall(json.dumps(call["args"]))})
 
 
+@pytest.mark.timeout(4 * 3600)
 async def test_everything_acknowledged_is_there_once_whatever_happens(tmp_path, own_server, request):
     model = CarefulModel()
     async with OpenAIServer(always=model) as provider:

@@ -15,7 +15,13 @@ from pathlib import Path
 from secrets import token_bytes
 from typing import Any, Literal, TypeVar
 
-from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnavailable, DatabaseUnreadable, DataNotFound
+from wakeful.agentdb.errors import (
+    DatabaseLocked,
+    DatabaseMalformed,
+    DatabaseUnavailable,
+    DatabaseUnreadable,
+    DataNotFound,
+)
 from wakeful.agentdb.files.open_database import Request
 from wakeful.agentdb.keys.agent_keys import AgentKeys, Vault, with_journal
 from wakeful.agentdb.operation import Door
@@ -455,14 +461,14 @@ class AgentFiles:
                 await self._bring_database(homes, by.agent)
             try:
                 return await self._ask_cache(by, op, args)
-            except DatabaseUnreadable:
-                raise await self._put_home_aside(homes, by.agent) from None
+            except (DatabaseUnreadable, DatabaseMalformed) as error:
+                raise await self._put_home_aside(homes, by.agent, error) from None
 
     async def _bring_database(self, homes: Homes, agent: Agent) -> None:
         try:
             await homes.bring_database(agent.id)
-        except DatabaseUnreadable:
-            raise await self._put_home_aside(homes, agent) from None
+        except DatabaseUnreadable as error:
+            raise await self._put_home_aside(homes, agent, error) from None
 
     async def _write_cache(self, homes: Homes, by: By, op: str, args: Values, table: str | None) -> WorkerAnswer:
         arguments.check(args)
@@ -477,21 +483,27 @@ class AgentFiles:
                 is_long=OPERATIONS[op].is_long,
             )
 
-        with contextlib.suppress(DatabaseUnreadable):  # perhaps it was only the cache that is damaged; it is deleted now
+        with contextlib.suppress(DatabaseUnreadable, DatabaseMalformed):  # perhaps only the cache, which is deleted now
             return await change()
         try:
             return await change()
-        except DatabaseUnreadable:
-            raise await self._put_home_aside(homes, agent) from None
+        except (DatabaseUnreadable, DatabaseMalformed) as error:
+            raise await self._put_home_aside(homes, agent, error) from None
 
-    async def _put_home_aside(self, homes: Homes, agent: Agent) -> DatabaseUnreadable:
+    async def _put_home_aside(self, homes: Homes, agent: Agent, error: WakefulError) -> WakefulError:
         """Put a database that is damaged in PostgreSQL into quarantine, and export the tables that can be read."""
+        if isinstance(error, DatabaseMalformed):
+            await homes.drop(agent.id)
+            await homes.bring_database(agent.id)
+            if not await homes.is_as_saved(agent.id):  # it is this node's disk
+                return error
         damaged = homes.pages_seq(agent.id)
         exported = f"damaged-database-{self.clock.now():%Y%m%dT%H%M%SZ}"
 
         async def put_aside() -> dict[str, bytes] | None:
-            if not self.vault.has_database(agent.id) or damaged not in (None, homes.pages_seq(agent.id)):
-                return None  # another node was first
+            is_damaged = homes.lacks_pages(agent.id) or homes.pages_seq(agent.id) == damaged
+            if not is_damaged or not self.vault.has_database(agent.id):  # another node was first
+                return None
             tables = await self._read_tables(agent)
             await self.engine.close_file(self.vault.database_of(agent.id))
             aside = self.vault.set_aside(agent.id, self.clock.now().isoformat())

@@ -78,7 +78,6 @@ class KnownFiles:
         changed = {path for path, seen in scan.found.items() if path not in self.files or self.files[path][0] != seen}
         return changed | (self.files.keys() - scan.found.keys())
 
-
     def take_troubles(self) -> FileTroubles:
         """Return what was not reported yet."""
         conflicts, self.conflicts = self.conflicts, {}

@@ -65,6 +65,7 @@ class _Cache:
 
     home: Home
     place: Place | None  # None: the home has no database
+    lacks_pages: bool = False  # PostgreSQL has lost some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,10 +243,26 @@ class Homes:
         for agent_id in await self._store.read(lambda tx: tx.homes.of_ended_agents()):
             await self._store.write(lambda tx, agent_id=agent_id: _erase(tx, agent_id, files_too=True))
 
+    async def is_as_saved(self, agent_id: str) -> bool:
+        """Return whether the cache of a database has byte for byte what PostgreSQL has."""
+        path = self._path(agent_id)
+
+        async def work(tx: Tx) -> bool:
+            async for numbers, contents in tx.homes.pages_since(agent_id, 0):
+                if await asyncio.to_thread(pages.read, path, numbers) != contents:
+                    return False
+            return True
+
+        return await self._store.read(work)
+
     def pages_seq(self, agent_id: str) -> int | None:
         """Return the last change of the database in the cache; None: there is none."""
         cache = self._caches.get(agent_id)
         return None if cache is None else cache.home.pages_seq
+
+    def lacks_pages(self, agent_id: str) -> bool:
+        cache = self._caches.get(agent_id)
+        return cache is not None and cache.lacks_pages
 
     def news(self, agent_id: str, user_id: str, table: str | None, last_change: int | None) -> HomeChanged:
         return HomeChanged(agent_id, user_id, table, last_change, self._owner)
@@ -373,7 +390,7 @@ class Homes:
         if target != path:
             await asyncio.to_thread(target.replace, path)
         await asyncio.to_thread(self._vault.write_file, agent_id, home.database_key)
-        self._caches[agent_id] = _Cache(home=home, place=place)
+        self._caches[agent_id] = _Cache(home=home, place=place, lacks_pages=count != home.page_count)
 
     async def _bring_files(self, home: Home, known: KnownFiles, *, of_database: bool) -> None:
         folder = self._folder_of(home.agent_id)
