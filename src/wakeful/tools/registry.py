@@ -101,12 +101,7 @@ class Tool:
     @property
     def uses_files(self) -> bool:
         """Return whether it may read the agent's workspace or skills."""
-        return (
-            self.makes_files
-            or self.makes_files_at_once
-            or self.toolset in (None, "files", "shell")
-            or self.server is not None
-        )
+        return self.makes_files or self.toolset in (None, "files", "shell") or self.server is not None
 
     @property
     def schema(self) -> dict[str, Any]:

@@ -319,9 +319,7 @@ def files_in_conflict(agent: Agent, copies: Mapping[str, str], now: datetime) ->
         agent,
         now,
         code="files_in_conflict",
-        title=f"{agent.name} has two versions of a file"
-        if len(names) == 1
-        else f"{agent.name} has files in two versions",
+        title=f"{agent.name} has two versions of {'a file' if len(names) == 1 else f'{len(names)} files'}",
         body=(
             "Runs on two nodes have changed them at the same time. The first version has the name, and the other is "
             f"kept beside it: {_listed(names)}."

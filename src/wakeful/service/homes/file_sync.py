@@ -1,8 +1,8 @@
 """Compare the files of an agent on this node with those of its home, in both directions.
 
 Three states are compared: the files as they were when they last were equal (known), as they are here, and as they are
-in PostgreSQL. A file that has changed only here stays, and is saved; any other is made as it is in PostgreSQL. If it has
-changed on both sides, as when programs on two nodes write it at once, the one here is kept under another name.
+in PostgreSQL. A file that has changed only here stays, and is saved; any other is made as it is in PostgreSQL. If it
+has changed on both sides, as when programs on two nodes write it at once, the one here is kept under another name.
 """
 
 import asyncio

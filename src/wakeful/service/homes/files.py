@@ -216,7 +216,8 @@ def set_aside(root: Path, path: str) -> str | None:
     stem = plain.stem.encode()[:_MAX_STEM].decode(errors="ignore")
     try:
         with _opened_folder(root, folders) as folder:
-            taken = set(os.listdir(folder))
+            with os.scandir(folder) as entries:
+                taken = {entry.name for entry in entries}
             names = (f"{stem}.conflict-{number}{plain.suffix}" for number in count(1))
             copy = next(each for each in names if each not in taken)
             os.rename(name, copy, src_dir_fd=folder, dst_dir_fd=folder)
