@@ -199,8 +199,8 @@ async def test_a_damaged_file_is_left_out_with_a_notice_and_the_others_are_there
         await save(harness.node, agent)
     [notice] = [each for each in await harness.notices() if each.code == "files_damaged"]
     assert "workspace/a.txt, workspace/b.txt" in notice.body
-    await write(there, agent, {"a.txt": b"anew"})
-    assert contents(await bring(harness.node, agent))["a.txt"] == b"anew"
+    await write(there, agent, {"a.txt": b"again"})
+    assert contents(await bring(harness.node, agent))["a.txt"] == b"again"
 
 
 async def test_uploads_are_on_every_node_and_go_with_their_session(harness, there, postgres):
