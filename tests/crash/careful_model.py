@@ -1,7 +1,7 @@
 """A model that writes rows and lines, looks whether they are there, and writes again only what it does not find.
 
 All it knows of a task is the transcript that it is sent. Every entry that it writes has the number of its call, so an
-entry of an attempt that was given up is told from the one that replaced it.
+entry of an attempt that was given up differs from the one that replaced it.
 """
 
 import json
