@@ -67,7 +67,7 @@ async def work_on(settings: dict[str, Any], journal: Journal, name: str) -> None
 
 
 def work(settings: dict[str, Any], journal: Path, name: str) -> None:
-    """Run a node until it is killed. If PostgreSQL does not respond when it starts, it starts again, as under systemd."""
+    """Run a node until it is killed. If PostgreSQL does not respond at its start, it is started again."""
     logging.basicConfig(filename=journal.with_suffix(".log"), format="%(process)d %(asctime)s %(message)s")
     lines = Journal(journal)
     for attempt in itertools.count():

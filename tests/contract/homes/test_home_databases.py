@@ -1,6 +1,7 @@
 """Nodes on one PostgreSQL with separate disks: an agent's database is in PostgreSQL, and each disk is a cache."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -117,6 +118,29 @@ async def test_a_refused_write_changes_nothing_anywhere(harness, there, agent):
     with pytest.raises(DataConflict):
         await add(there, agent, "a")
     assert await titles(harness.node, agent) == ["a"]
+
+
+async def test_a_refused_write_whose_caller_is_gone_is_logged_without_a_traceback(harness, agent, monkeypatch, caplog):
+    await add(harness.node, agent, "a")
+    engine, is_asked, may_answer = harness.node.services.data.files.engine, asyncio.Event(), asyncio.Event()
+    ask = engine.ask
+
+    async def answer_late(request, *more):
+        is_asked.set()
+        await may_answer.wait()
+        return await ask(request, *more)
+
+    monkeypatch.setattr(engine, "ask", answer_late)
+    caller = asyncio.create_task(add(harness.node, agent, "a"))
+    await is_asked.wait()
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    may_answer.set()
+    await harness.node.services.data.files.aclose()
+    gc.collect()
+    assert "not done, and its caller is gone" in caplog.text
+    assert "Traceback" not in caplog.text
 
 
 # ── The fence ───────────────────────────────────────────────────────────────────────────────────────────────────────

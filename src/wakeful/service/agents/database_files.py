@@ -431,7 +431,11 @@ class AgentFiles:
         task = asyncio.create_task(act)
         self._at_homes.add(task)
         task.add_done_callback(self._at_homes.discard)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_log_failure)  # nobody else reads it
+            raise
 
     def _drop_soon(self, homes: Homes, agent_id: str) -> None:
         """Delete the copies of what was erased, perhaps on another node."""
@@ -667,3 +671,12 @@ class AgentFiles:
 
     async def _notice(self, notice: Notice) -> None:
         await self._store.write(lambda tx: tx.notices.add(notice))
+
+
+def _log_failure(task: asyncio.Task[Any]) -> None:
+    """Log how something ended whose caller was cancelled."""
+    error = None if task.cancelled() else task.exception()
+    if isinstance(error, WakefulError):
+        log.warning("not done, and its caller is gone", extra={"problem": error.message})
+    elif error is not None:
+        log.error("failed, and its caller is gone", exc_info=error)
