@@ -8,8 +8,8 @@ from pathlib import Path
 from secrets import token_hex
 
 from wakeful.agentdb.keys.keys import is_recovery_key_unshown, to_recovery_key
-from wakeful.app.earlier_data import check_device_key, check_not_moved
-from wakeful.app.files import database_of, device_key_of
+from wakeful.app.data.earlier_data import check_device_key, check_not_moved
+from wakeful.app.data.files import database_of, device_key_of
 from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.bounds.limits import Rules
@@ -87,6 +87,7 @@ def _rules(settings: Settings) -> Rules:
         defer_by=timedelta(seconds=settings.defer_seconds),
         max_deferrals=settings.max_deferrals,
         runs_per_hour=settings.runs_per_hour,
+        runs_per_token=settings.runs_per_token_per_hour,
         min_every=timedelta(seconds=settings.min_interval_seconds),
         max_attempts=settings.max_attempts,
     )
