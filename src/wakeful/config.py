@@ -487,7 +487,8 @@ class Settings(BaseModel):
         if not self.allowed_hosts and not _is_loopback(self.host):
             raise ValueError(
                 f"host {self.host!r} can be reached from other machines, so allowed_hosts must list its host names,"
-                f" for example {PREFIX}ALLOWED_HOSTS=wakeful.example.org. Or keep host 127.0.0.1."
+                f" for example {PREFIX}ALLOWED_HOSTS=wakeful.example.org. Or keep host 127.0.0.1; in a container that"
+                f" only this machine reaches, set {PREFIX}ALLOWED_HOSTS=localhost."
             )
         if self.has_short_token and self.is_reached_from_elsewhere:
             raise ValueError(
