@@ -5,6 +5,7 @@ from pathlib import Path
 
 from wakeful.agentdb.keys.agent_keys import Vault
 from wakeful.agentdb.process.engine import DatabaseEngine
+from wakeful.app.backup.backups import backup_source
 from wakeful.app.build.base import Base
 from wakeful.app.data.earlier_data import MOVED_AGENTS, MOVED_FILE
 from wakeful.config import Settings
@@ -16,6 +17,8 @@ from wakeful.service.agents.database import AgentData
 from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
+from wakeful.service.completions.completions import AskAside, Completions
+from wakeful.service.backup.backups import Backups
 from wakeful.service.homes.homes import Homes
 from wakeful.service.homes.moving_in import MovingIn
 from wakeful.service.inbox.channel_process import ChannelProcess
@@ -35,6 +38,7 @@ from wakeful.service.runs.approvals import Approvals
 from wakeful.service.runs.run_waits import RunWaits
 from wakeful.service.runs.runs import RunService
 from wakeful.service.runs.stopping import Stopping
+from wakeful.service.sessions.following import Following
 from wakeful.service.sessions.presence import PresenceService
 from wakeful.service.sessions.profiles import Profiles
 from wakeful.service.sessions.search import Search
@@ -54,7 +58,9 @@ from wakeful.tools.mcp.servers import McpServers
 from wakeful.tools.registry import ToolCatalog
 
 
-def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, models: ModelService) -> Services:
+def build_services(
+    base: Base, catalog: ToolCatalog, mcp_servers: McpServers, models: ModelService, ask_aside: AskAside
+) -> Services:
     """Build every service. Some of them check tool names against the catalog, which is filled later."""
     settings, store, clock, rules = base.settings, base.store, base.clock, base.rules
     hub = Hub()
@@ -84,13 +90,25 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
     search_index = SearchIndex(store, clock)
     runs = RunService(store, stopping, clock, rules, directories)
     channels, push = _channels(base, metrics), _push(base, metrics)
+    agents = _agents(base, files, catalog, models.catalog)
     return Services(
         accounts=Accounts(store, clock),
         agenda=AgendaService(store, clock, rules),
-        agents=_agents(base, files, catalog, models.catalog),
+        agents=agents,
         approvals=Approvals(store, clock, push),
+        backups=Backups(backup_source(base.settings, store.database, base.device_key, clock, is_live=True)),
         bookings=Bookings(store, recalls, schedules, next_runs),
         channels=channels,
+        completions=Completions(
+            store,
+            clock,
+            agents,
+            runs,
+            Following(stream, hub, runs, clock),
+            metrics,
+            ask_aside,
+            answers_side_requests=settings.v1_side_requests == "answer",
+        ),
         data=data,
         deliverer=Deliverer(store, clock, channels, push, base.settings.public_address),
         directories=directories,
