@@ -32,6 +32,7 @@ from wakeful.store.runs.approvals import ApprovalRows
 from wakeful.store.runs.runs import RunRows
 from wakeful.store.runs.token_uses import TokenUses
 from wakeful.store.runs.usage import UsageRows
+from wakeful.store.sessions.client_sessions import ClientSessionRows
 from wakeful.store.sessions.frames import SessionFrames
 from wakeful.store.sessions.presence import Presence
 from wakeful.store.sessions.search import SearchRows
@@ -53,6 +54,7 @@ class Tx:
         self.approvals = ApprovalRows(statements)
         self.backups = BackupRows(statements)
         self.channels = ChannelRows(statements)
+        self.client_sessions = ClientSessionRows(statements)
         self.directories = DirectoryRows(statements)
         self.homes = HomeRows(statements)
         self.instruction_files = InstructionFileRows(statements)

@@ -17,6 +17,7 @@ from wakeful.service.agents.database import AgentData
 from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
+from wakeful.service.completions.completions import AskAside, Completions
 from wakeful.service.backup.backups import Backups
 from wakeful.service.backup.scheduled import ScheduledBackups
 from wakeful.service.backup.source import BackupSource
@@ -38,6 +39,7 @@ from wakeful.service.recent_logs import RecentLogs
 from wakeful.service.runs.approvals import Approvals
 from wakeful.service.runs.runs import RunService
 from wakeful.service.runs.stopping import Stopping
+from wakeful.service.sessions.following import Following
 from wakeful.service.sessions.presence import PresenceService
 from wakeful.service.sessions.profiles import Profiles
 from wakeful.service.sessions.search import Search
@@ -56,7 +58,9 @@ from wakeful.tools.mcp.servers import McpServers
 from wakeful.tools.registry import ToolCatalog
 
 
-def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, models: ModelService) -> Services:
+def build_services(
+    base: Base, catalog: ToolCatalog, mcp_servers: McpServers, models: ModelService, ask_aside: AskAside
+) -> Services:
     """Build every service. Some of them check tool names against the catalog, which is filled later."""
     settings, store, clock, rules = base.settings, base.store, base.clock, base.rules
     hub = Hub()
@@ -76,13 +80,24 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
     channels, push = _channels(base, metrics), _push(base, metrics)
     source = backup_source(settings, store.database, base.device_key, clock, is_live=True)
     scheduled_backups = _scheduled_backups(base, source, metrics)
+    agents = _agents(base, files, catalog, models.catalog)
     return Services(
         accounts=Accounts(store, clock),
         agenda=AgendaService(store, clock, rules),
-        agents=_agents(base, files, catalog, models.catalog),
+        agents=agents,
         approvals=Approvals(store, clock, push),
         backups=Backups(source, scheduled_backups),
         channels=channels,
+        completions=Completions(
+            store,
+            clock,
+            agents,
+            runs,
+            Following(stream, hub, runs, clock),
+            metrics,
+            ask_aside,
+            answers_side_requests=settings.v1_side_requests == "answer",
+        ),
         data=data,
         deliverer=Deliverer(store, clock, channels, push, base.settings.public_address),
         directories=directories,
