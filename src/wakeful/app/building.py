@@ -10,6 +10,7 @@ from wakeful.app.build_engine import build_engine
 from wakeful.app.build_loop import build_briefings, build_loop, build_models
 from wakeful.app.build_services import build_services
 from wakeful.app.build_tools import build_fetcher, build_mcp_servers, build_tools
+from wakeful.app.build_tracing import Traces, build_tracing
 from wakeful.app.directories import make_private
 from wakeful.app.earlier_data import check_empty_store
 from wakeful.app.files import note_started
@@ -119,7 +120,13 @@ class Wakeful:
                 await self.engine.stop()
 
 
-def build(settings: Settings, *, executor: Executor | None = None, clock: Clock | None = None) -> Wakeful:
+def build(
+    settings: Settings,
+    *,
+    executor: Executor | None = None,
+    clock: Clock | None = None,
+    traces: Traces | None = None,  # None: as the settings say
+) -> Wakeful:
     """Build a node. Nothing is opened or started before `opened` or `running` is entered."""
     base = build_base(settings, clock)
     store, clock = base.store, base.clock
@@ -137,8 +144,9 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         services.pings.note_finished(run, outcome)
         titles.note_finished(run, outcome)
 
-    executor = executor or build_loop(base, services, briefings, models, tools)
-    engine = build_engine(base, services, outbox, executor, note_finished)
+    traces = traces or build_tracing(base, services.metrics)
+    executor = executor or build_loop(base, services, briefings, models, tools, traces.tracing)
+    engine = build_engine(base, services, outbox, executor, note_finished, traces.tracing)
     store.on(WakeDueSooner, lambda _: engine.scheduler.nudge())
     store.on(RunQueued, lambda _: engine.runner.nudge())
     store.on(StopAsked, lambda _: engine.runner.look_for_stops())
@@ -161,6 +169,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         await fetcher.aclose()
         await mcp_servers.aclose()
         await services.data.files.aclose()
+        await traces.aclose()
         if base.caches is not None:
             await base.caches.leave()
 

@@ -209,6 +209,7 @@ class Wake:
     muted: bool = False  # its notices go to the inbox only
     ping_to: str | None = None  # the public part of the address that its runs are reported to; only people set it
     seen_at: datetime | None = None  # when a person last edited it or wrote in its session; None: never
+    traceparent: str | None = None  # the span that booked it, if that was traced
     version: int = 1
     created_at: datetime
     updated_at: datetime
@@ -269,6 +270,7 @@ class Run:
     stop_requested_at: datetime | None = None
     node: str | None = None  # the name of the node that claimed it last
     has_ping: bool = False  # its wake had an address to ping when it fired
+    traceparent: str | None = None  # the span of its last attempt; before the first, of what booked its wake
 
     @property
     def is_headless(self) -> bool:

@@ -18,6 +18,7 @@ from wakeful.domain.events import EndedEarly, ErrorFrame, RunFrame, StepSaved, S
 from wakeful.domain.resources import words_of
 from wakeful.domain.runs.runs import LeaseLost, Outcome
 from wakeful.domain.types import ClaimedRun, RunNote, RunUsage
+from wakeful.domain.values import replace
 from wakeful.runtime.executor import Executor, Stop
 from wakeful.runtime.frame_writer import FrameWriter
 from wakeful.service.log_batches import log_each
@@ -25,6 +26,7 @@ from wakeful.service.resources import shortage
 from wakeful.service.retrying import PAUSE, insist
 from wakeful.service.runs.claims import Claimed, Claims
 from wakeful.service.runs.run_context import enter_run
+from wakeful.service.tracing.tracing import Span, Tracing, note_end
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +56,7 @@ class _Held:
     last_step: StepSaved | None = None  # saved with its end
     end: StreamEnd | None = None  # its last frame if it succeeds
     usage: RunUsage | None = None  # as of its last step
+    span: Span = field(default_factory=Span)
     task: "asyncio.Task[None] | None" = None
 
     @property
@@ -86,7 +89,9 @@ class Runner:
         on_finished: Callable[[ClaimedRun, Outcome], None] = lambda _run, _outcome: None,
         on_started: Callable[[ClaimedRun], None] = lambda _run: None,
         on_lost: Callable[[], None] = lambda: None,
+        tracing: Tracing | None = None,
     ) -> None:
+        self.tracing = tracing or Tracing()
         self._on_started = on_started
         self.claims = claims
         self._on_lost = on_lost
@@ -263,9 +268,14 @@ class Runner:
             _ask_to_stop(held)
 
     async def _carry_out(self, held: _Held) -> None:
-        enter_run(held.run)
+        with self.tracing.attempt(held.run) as held.span:
+            enter_run(held.run, held.span.trace_id)
+            await self._carry_out_traced(held)
+
+    async def _carry_out_traced(self, held: _Held) -> None:
         try:
             outcome = await self._execute(held)
+            note_end(held.span, outcome, held.usage, held.given_up)
             if outcome is not None:
                 held.is_finishing = True
                 self._nudged.set()  # its slot is free while its end is written: the next claim need not wait for that
@@ -337,6 +347,8 @@ class Runner:
         run, usage = held.run, held.usage
         fields: dict[str, object] = {"run_id": run.id, "session_id": run.session_id, "agent_id": run.agent_id}
         fields |= {"trigger": run.trigger, "status": outcome.status}
+        if held.span.trace_id is not None:
+            fields["trace_id"] = held.span.trace_id
         if run.wake_id is not None:
             fields["wake_id"] = run.wake_id
         if outcome.reason is not None:
@@ -407,7 +419,9 @@ class Runner:
 
     async def _note_call(self, held: _Held) -> None:
         if not held.has_called:
-            await insist(lambda: self.claims.note_call(held.run), Unavailable)
+            traceparent = held.span.traceparent
+            run = held.run if traceparent is None else replace(held.run, traceparent=traceparent)
+            await insist(lambda: self.claims.note_call(run), Unavailable)
             held.has_called = True
 
     async def _save(self, run: ClaimedRun, step: StepSaved | None, frames: Sequence[RunFrame]) -> None:

@@ -14,7 +14,9 @@ from wakeful.domain.doors import next_run
 from wakeful.domain.doors.next_run import NextRunRequest
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.types import Agent, Run, Wake
+from wakeful.domain.values import replace
 from wakeful.domain.wakes.create import RequestedTime
+from wakeful.service.tracing.tracing import current_traceparent
 from wakeful.service.wakes.time_words import describe_time
 from wakeful.service.wakes.wakes import WakeService, put_in_slot
 from wakeful.store.store import Store, Tx
@@ -110,6 +112,7 @@ class NextRuns:
                 await self._check_views(request.context_views, asked_of)
             zone = asked_of.known_zone
         asked_time = next_run.read_time(request, now, zone)
+        traceparent = current_traceparent()
 
         async def work(tx: Tx) -> BookedNextRun | None:
             # Read again: the user may have turned self-scheduling off since the run began.
@@ -128,6 +131,7 @@ class NextRuns:
                 booked_by_run=None if run is None else run.id,
                 tools=tools,
             )
+            wake = replace(wake, traceparent=traceparent)
             if not await put_in_slot(tx, wake, now):
                 return None
             return BookedNextRun(

@@ -11,12 +11,14 @@ from wakeful.domain.doors.next_run import SelfSchedulingOff
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.inbox import notices
 from wakeful.domain.types import Run, ScheduledBy, Wake
+from wakeful.domain.values import replace
 from wakeful.domain.wakes import edits, explain
 from wakeful.domain.wakes.create import SlotTaken, TooManySchedules
 from wakeful.domain.wakes.explain import Step
 from wakeful.domain.wakes.fire import decision
 from wakeful.service.agents.directories import Directories
 from wakeful.service.runs.run_endings import cancel_wake
+from wakeful.service.tracing.tracing import current_traceparent
 from wakeful.service.wakes.wake_edits import edit_as_asked
 from wakeful.store.drivers.batching import Together
 from wakeful.store.store import Store, Tx
@@ -39,6 +41,8 @@ class WakeService:
 
         A recall needs a free slot; a next run replaces the one in its slot; schedules are limited in number.
         """
+        if (traceparent := current_traceparent()) is not None:
+            wake = replace(wake, traceparent=traceparent)
         if wake.kind == "next_run":
             return await self._replace_in_slot(wake)
         refusal = await self._add_together(wake)

@@ -1,0 +1,1 @@
+"""What the server stores: its size, what ends it, and how the space is freed."""
