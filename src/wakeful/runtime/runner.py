@@ -35,7 +35,7 @@ STOP_PATIENCE = 1.5  # seconds an executor has to end by itself
 _DRAIN_PATIENCE = 5.0
 _DRAIN_TRIES = 3
 _SECOND_LOOK = 0.25  # seconds
-_LOG_TOGETHER = 0.02  # seconds in which ends of runs are collected: a record for each would cost a tenth of the fires
+_LOG_TOGETHER = 0.05  # seconds in which ends of runs are collected: a record for each would cost a tenth of the fires
 _SHORTAGE_PAUSE = 1.0
 _MAX_SHORTAGE_PAUSE = 30.0
 
@@ -115,7 +115,7 @@ class Runner:
         )
         self._shortages = 0  # since a run last ended
         self._put_off_runs: set[str] = set()
-        self._ended: list[dict[str, object]] = []  # log lines
+        self._ended: dict[tuple[str, ...], list[tuple[object, ...]]] = {}  # log lines, by the names of their fields
         self._turned_at = clock.monotonic()
 
     @property
@@ -344,26 +344,15 @@ class Runner:
     def _log_end(self, held: _Held, outcome: Outcome) -> None:
         if not log.isEnabledFor(logging.INFO):
             return
-        run, usage = held.run, held.usage
-        fields: dict[str, object] = {"run_id": run.id, "session_id": run.session_id, "agent_id": run.agent_id}
-        fields |= {"trigger": run.trigger, "status": outcome.status}
-        if held.span.trace_id is not None:
-            fields["trace_id"] = held.span.trace_id
-        if run.wake_id is not None:
-            fields["wake_id"] = run.wake_id
-        if outcome.reason is not None:
-            fields["reason"] = outcome.reason
-        fields["seconds"] = round(time.monotonic() - held.claimed_at, 3)
-        if usage is not None:
-            fields |= {"model": usage.model, "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-            fields["cost_dollars"] = None if usage.cost_micros is None else usage.cost_micros / 1_000_000
-        self._ended.append(fields)
-        if len(self._ended) == 1:
+        names, values = _end_of(held, outcome)
+        if not self._ended:
             asyncio.get_running_loop().call_later(_LOG_TOGETHER, self._log_ended, context=Context())
+        self._ended.setdefault(names, []).append(values)
 
     def _log_ended(self) -> None:
-        ended, self._ended = self._ended, []
-        log_each(log, "run ended", ended)
+        ended, self._ended = self._ended, {}
+        for names, rows in ended.items():
+            log_each(log, "run ended", names, rows)
 
     def _release(self, held: _Held) -> None:
         """Have the next turn release a run, not counted as an attempt."""
@@ -438,6 +427,26 @@ class Runner:
             held = self._held.get(run_id)
             if held is not None and not held.stop.is_requested:
                 _ask_to_stop(held)
+
+
+_END = ("run_id", "session_id", "agent_id", "trigger", "status", "seconds")
+_END_OF_WAKE = (*_END, "wake_id")
+_USAGE = ("model", "input_tokens", "output_tokens", "cost_dollars")
+
+
+def _end_of(held: _Held, outcome: Outcome) -> tuple[tuple[str, ...], tuple[object, ...]]:
+    """Return the fields of the log line about the end of a run: their names and their values."""
+    run, usage, trace_id = held.run, held.usage, held.span.trace_id
+    seconds = round(time.monotonic() - held.claimed_at, 3)
+    names, values = _END, (run.id, run.session_id, run.agent_id, run.trigger, outcome.status, seconds)
+    if run.wake_id is not None:
+        names, values = _END_OF_WAKE, (*values, run.wake_id)
+    if outcome.reason is not None:
+        names, values = (*names, "reason"), (*values, outcome.reason)
+    if usage is not None:
+        cost = None if usage.cost_micros is None else usage.cost_micros / 1_000_000
+        names, values = (*names, *_USAGE), (*values, usage.model, usage.input_tokens, usage.output_tokens, cost)
+    return (names, values) if trace_id is None else ((*names, "trace_id"), (*values, trace_id))
 
 
 def _last_words(held: _Held, outcome: Outcome) -> RunFrame | None:
