@@ -4,6 +4,7 @@ import asyncio
 import logging
 
 from wakeful.clock import Clock
+from wakeful.store.drivers.sqlite import FreePages
 from wakeful.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -23,22 +24,22 @@ class Vacuum:
 
     async def run(self) -> int:
         """Free what is more than enough, and return the bytes. A kill between two steps leaves the rest for later."""
-        before = await self._excess()
-        if not before:
-            return 0
-        while await self._excess():
+        freed = 0
+        while (pages := await self._excess()) is not None:
             began = self._clock.monotonic()
-            await self._store.cut_off(STEP_PAGES)
+            await self._store.cut_off(min(STEP_PAGES, pages.free))
+            freed += min(STEP_PAGES, pages.free) * pages.page_bytes
             # Four parts of five belong to others.
             await asyncio.sleep(max(_MIN_REST_SECONDS, 4 * (self._clock.monotonic() - began)))
-        freed = before - await self._excess()
-        log.info("store made smaller", extra={"bytes": freed})
+        if freed:
+            log.info("store made smaller", extra={"bytes": freed})
         return freed
 
-    async def _excess(self) -> int:
+    async def _excess(self) -> FreePages | None:
+        """Return the free pages beyond those that stay; None: there are none."""
         pages = await self._store.free_pages()
         if pages is None or not pages.can_cut:
-            return 0
+            return None
         slack = max(_SLACK_BYTES, int(_SLACK_SHARE * pages.total * pages.page_bytes))
-        # A step less than that, so that an end is reached.
-        return max(0, pages.bytes - slack)
+        excess = pages.free - slack // pages.page_bytes
+        return pages._replace(free=excess) if excess > 0 else None

@@ -141,6 +141,7 @@ class SqliteDatabase:
         """Return how much of the file is not used."""
 
         def read(connection: apsw.Connection) -> FreePages:
+            connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()  # else the pragmas are those of before
             can_cut = connection.pragma("auto_vacuum") == _INCREMENTAL
             free, total, size = (connection.pragma(name) for name in ("freelist_count", "page_count", "page_size"))
             return FreePages(free=int(free), total=int(total), page_bytes=int(size), can_cut=can_cut)

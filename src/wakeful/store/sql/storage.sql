@@ -51,7 +51,7 @@ WHERE
     s.user_id = :user_id AND s.updated_at < :before AND s.origin_wake_id IS NOT NULL
     AND (
         SELECT 1 FROM messages m
-        WHERE m.session_id = s.id AND m.role = 'user' AND m.source IS NULL LIMIT 1
+        WHERE m.session_id = s.id AND m.role = 'user' AND m.wake_id IS NULL LIMIT 1
     ) IS NULL
     AND (SELECT 1 FROM runs r WHERE r.session_id = s.id AND r.status IN ('queued', 'running') LIMIT 1) IS NULL
     AND (
