@@ -1,1 +1,1 @@
-"""What the server stores: its size, what ends it, and how the space is freed."""
+"""Size of the stored data, deletion of old data, and freeing its space."""

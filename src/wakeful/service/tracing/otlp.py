@@ -42,7 +42,7 @@ class OtlpExporter(SpanExporter):
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         if self._is_stopping.is_set() and self._last_outcome != "sent":
-            return SpanExportResult.FAILURE  # the end of the server does not wait for a collector that is away
+            return SpanExportResult.FAILURE  # the end of the server does not wait for a collector that is unavailable
         body = encode_spans(spans).SerializeToString()
         outcome = ""
         for pause in (*_PAUSES, None):

@@ -191,8 +191,10 @@ class SqliteDatabase:
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
             # SQLite's own knows only the letters of ASCII; PostgreSQL's knows those of titles in any language.
             connection.create_scalar_function("lower", _lower, 1, deterministic=True)
-            # Only of a new file: freed pages can then be cut off bit by bit. `enable_vacuum` is for earlier ones.
-            connection.pragma("auto_vacuum", _INCREMENTAL)
+            if not size_of(
+                self.path
+            ):  # freed pages can then be cut off bit by bit; see `enable_vacuum` for other files
+                connection.pragma("auto_vacuum", _INCREMENTAL)
             connection.pragma("journal_mode", "wal")
             connection.pragma("synchronous", "FULL")
             connection.pragma("foreign_keys", True)

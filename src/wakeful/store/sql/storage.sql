@@ -53,7 +53,8 @@ WHERE
         SELECT 1 FROM messages m
         WHERE m.session_id = s.id AND m.role = 'user' AND m.wake_id IS NULL LIMIT 1
     ) IS NULL
-    AND (SELECT 1 FROM runs r WHERE r.session_id = s.id AND r.status IN ('queued', 'running') LIMIT 1) IS NULL
+    AND (SELECT 1 FROM runs r WHERE r.session_id = s.id AND r.status = 'queued' LIMIT 1) IS NULL
+    AND (SELECT 1 FROM runs r WHERE r.session_id = s.id AND r.status = 'running' LIMIT 1) IS NULL
     AND (
         SELECT 1 FROM wakes w WHERE w.session_id = s.id AND w.status IN ('pending', 'queued', 'running') LIMIT 1
     ) IS NULL
