@@ -127,13 +127,12 @@ class SqliteDatabase:
         """Rewrite a file of an earlier version, so that freed pages can be cut off. It needs room on the disk."""
 
         def rewrite(connection: apsw.Connection) -> None:
-            if connection.pragma("auto_vacuum") == _INCREMENTAL:
-                return
-            if shutil.disk_usage(self.path.parent).free < 3 * size_of(self.path):
-                return  # it works as before; the file only never gets smaller
-            connection.pragma("auto_vacuum", _INCREMENTAL)
-            connection.execute("VACUUM")
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            has_room = shutil.disk_usage(self.path.parent).free > 3 * size_of(self.path)
+            # Without room it works as before; the file only never gets smaller.
+            if connection.pragma("auto_vacuum") != _INCREMENTAL and has_room:
+                connection.pragma("auto_vacuum", _INCREMENTAL)
+                connection.execute("VACUUM")
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
         await _do_bare(self._writer, rewrite)
 
@@ -191,9 +190,7 @@ class SqliteDatabase:
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
             # SQLite's own knows only the letters of ASCII; PostgreSQL's knows those of titles in any language.
             connection.create_scalar_function("lower", _lower, 1, deterministic=True)
-            if not size_of(
-                self.path
-            ):  # freed pages can then be cut off bit by bit; see `enable_vacuum` for other files
+            if not size_of(self.path):  # so that freed pages can be cut off; `enable_vacuum` is for other files
                 connection.pragma("auto_vacuum", _INCREMENTAL)
             connection.pragma("journal_mode", "wal")
             connection.pragma("synchronous", "FULL")
