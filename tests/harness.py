@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from wakeful.app.build_tracing import Traces
+from wakeful.app.build.tracing import Traces
 from wakeful.app.building import Wakeful, build
 from wakeful.clock import Clock, ManualClock
 from wakeful.config import Settings

@@ -8,14 +8,15 @@ from fastapi import FastAPI
 from starlette.datastructures import State
 
 from wakeful.domain.agents.confinement import Confined
-from wakeful.server import api_docs, auth, errors, login
-from wakeful.server.login_attempts import Tries
+from wakeful.server import api_docs, auth, errors
+from wakeful.server.login import login
+from wakeful.server.login.attempts import Tries
 from wakeful.server.page import page_router
 from wakeful.server.rest.agents import agents, instruction_files, mcp_servers
 from wakeful.server.rest.database import database, rows, tables, views
 from wakeful.server.rest.inbox import channels, notifications, push
 from wakeful.server.rest.models import models
-from wakeful.server.rest.ops import about, health, logs, nodes, storage
+from wakeful.server.rest.ops import about, backups, health, logs, nodes, storage
 from wakeful.server.rest.people import accounts
 from wakeful.server.rest.runs import approvals, runs
 from wakeful.server.rest.sessions import search, sessions
@@ -101,6 +102,7 @@ def application(version: str) -> FastAPI:
         sessions.router,
         socket.router,
         storage.router,
+        backups.router,
         wakes.router,
     ):
         app.include_router(router)

@@ -4,7 +4,7 @@ import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND, Harness, doing, lay_out
-from wakeful.app.build_tracing import Traces
+from wakeful.app.build.tracing import Traces
 from wakeful.domain.events import StepSaved
 from wakeful.domain.nodes import NodeIdentity
 from wakeful.domain.types import RunUsage

@@ -866,6 +866,9 @@ export interface NextRunBooked {
 
 /** The pending next run of an agent, if there is one. */
 export interface NextRunShape {
+  door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
+  token_id: string | null;
+  token_name: string | null;
   id: string;
   agent_id: string;
   scheduled_at: string;
@@ -882,6 +885,7 @@ export interface NextRunShape {
   status: "pending" | "queued" | "running" | "fired" | "failed" | "cancelled" | "skipped" | "superseded";
   created_at: string;
   updated_at: string;
+  through: string | null;
 }
 
 export interface NodeList {
@@ -1047,8 +1051,12 @@ export interface RecallShape {
   error: string | null;
   created_at: string;
   updated_at: string;
+  door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
+  token_id: string | null;
+  token_name: string | null;
   trigger_at: string;
   is_paused: boolean;
+  through: string | null;
 }
 
 export interface Recovered {
@@ -1097,6 +1105,9 @@ export interface RowsToMatch {
 }
 
 export interface RunDetail {
+  door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
+  token_id: string | null;
+  token_name: string | null;
   id: string;
   agent_id: string;
   session_id: string | null;
@@ -1117,9 +1128,13 @@ export interface RunDetail {
   node: string | null;
   about: string;
   usage: UsageShape | null;
+  through: string | null;
 }
 
 export interface RunEntry {
+  door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
+  token_id: string | null;
+  token_name: string | null;
   id: string;
   agent_id: string;
   session_id: string | null;
@@ -1139,6 +1154,7 @@ export interface RunEntry {
   finished_at: string | null;
   node: string | null;
   about: string;
+  through: string | null;
 }
 
 /** The frames of a run, as its session's socket sent them. Pass `next` as `after` to continue. */
@@ -1154,6 +1170,9 @@ export interface RunList {
 
 /** One execution of an agent, or the record of one that was skipped. */
 export interface RunShape {
+  door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
+  token_id: string | null;
+  token_name: string | null;
   id: string;
   agent_id: string;
   session_id: string | null;
@@ -1172,9 +1191,13 @@ export interface RunShape {
   started_at: string | null;
   finished_at: string | null;
   node: string | null;
+  through: string | null;
 }
 
 export interface RunWithTexts {
+  door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
+  token_id: string | null;
+  token_name: string | null;
   id: string;
   agent_id: string;
   session_id: string | null;
@@ -1197,6 +1220,7 @@ export interface RunWithTexts {
   usage: UsageShape | null;
   brief: string;
   answer: string;
+  through: string | null;
 }
 
 /** The schedule, its time as text, and a warning if some of its configuration has no effect. */
@@ -1623,7 +1647,11 @@ export interface WakeShape {
   ping_to: string | null;
   created_at: string;
   updated_at: string;
+  door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
+  token_id: string | null;
+  token_name: string | null;
   is_paused: boolean;
+  through: string | null;
 }
 
 export interface WakeWithLastRun {
@@ -1659,8 +1687,12 @@ export interface WakeWithLastRun {
   ping_to: string | null;
   created_at: string;
   updated_at: string;
+  door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
+  token_id: string | null;
+  token_name: string | null;
   is_paused: boolean;
   last_run: LastRun | null;
+  through: string | null;
 }
 
 export interface Why {
@@ -1749,6 +1781,7 @@ export interface Routes {
   "POST /agents/{agent_id}/test-model": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: ModelTrialShape };
   "GET /agents/{agent_id}/usage": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AgentUsage };
   "GET /approvals": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: ApprovalList };
+  "POST /backups": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: undefined };
   "GET /channels": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: ChannelList };
   "POST /channels": { path: Record<never, never>; query: Record<never, never>; body: NewChannel; answer: ChannelShape };
   "PATCH /channels/{channel_id}": { path: { channel_id: string }; query: Record<never, never>; body: ChannelChange; answer: ChannelShape };

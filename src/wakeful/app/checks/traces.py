@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from wakeful.app.build_tracing import INSTALL, is_otel_installed, make_exporter
+from wakeful.app.build.tracing import INSTALL, is_otel_installed, make_exporter
 from wakeful.app.checks.check import Check, skipped, wrong
 from wakeful.config import Settings
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
-from wakeful.app.server_lock import Running, find_running
+from wakeful.app.data.server_lock import Running, find_running
 from wakeful.cli.fail import NOT_REACHED, WRONG, fail
 from wakeful.cli.remote.contexts import LOCAL, Context, load_contexts
 from wakeful.cli.remote.options import Asked, read_options
@@ -254,7 +254,10 @@ def _local_token() -> tuple[str, str]:
         return str(given), "the settings of this machine"
     if not path.exists():
         read_settings()  # may show the reason: a misspelt setting
-        fail(f"There is no token in {path.parent}. Start the server once with `wakeful serve`, or set WAKEFUL_TOKEN.")
+        fail(
+            f"There is no token in {path.parent}. Start the server once with `wakeful serve`, or set WAKEFUL_TOKEN. "
+            "At its first start a server has one as soon as it prints the login link."
+        )
     return read_token_file(path), str(path)
 
 

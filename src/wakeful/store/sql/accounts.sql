@@ -46,7 +46,7 @@ SELECT * FROM tokens WHERE digest = :digest;
 
 -- name: identity_by_digest
 -- Of a program. A browser's cookie reaches every server on its host, so by itself it is nobody's token.
-SELECT u.*, t.id AS token_id, t.scope, t.kind, t.created_at AS token_created_at
+SELECT u.*, t.id AS token_id, t.name AS token_name, t.scope, t.kind, t.created_at AS token_created_at
 FROM tokens t
 JOIN users u ON u.id = t.user_id
 WHERE
@@ -54,7 +54,7 @@ WHERE
     AND u.deleted_at IS NULL;
 
 -- name: identity_of_browser
-SELECT u.*, t.id AS token_id, t.scope, t.kind, t.created_at AS token_created_at
+SELECT u.*, t.id AS token_id, t.name AS token_name, t.scope, t.kind, t.created_at AS token_created_at
 FROM tokens t
 JOIN users u ON u.id = t.user_id
 WHERE
@@ -62,7 +62,7 @@ WHERE
     AND u.deleted_at IS NULL;
 
 -- name: identity_by_token
-SELECT u.*, t.id AS token_id, t.scope, t.kind, t.created_at AS token_created_at
+SELECT u.*, t.id AS token_id, t.name AS token_name, t.scope, t.kind, t.created_at AS token_created_at
 FROM tokens t
 JOIN users u ON u.id = t.user_id
 WHERE
@@ -87,6 +87,12 @@ ORDER BY created_at, id;
 
 -- name: revoke_token
 UPDATE tokens SET revoked_at = :now WHERE id = :id AND user_id = :user_id AND revoked_at IS NULL RETURNING id;
+
+-- name: revoke_browsers
+UPDATE tokens SET revoked_at = :now WHERE kind = 'browser' AND revoked_at IS NULL RETURNING id;
+
+-- name: drop_passes
+DELETE FROM passes;
 
 -- name: forget_old_tokens
 -- Those that let nobody in for a while. The owner's own stays, so that a revoked one is still known as revoked.

@@ -1,0 +1,200 @@
+"""Builds the services of a node, which routes, tools and the engine call."""
+
+from datetime import timedelta
+from pathlib import Path
+
+from wakeful.agentdb.keys.agent_keys import Vault
+from wakeful.agentdb.process.engine import DatabaseEngine
+from wakeful.app.backup.backups import backup_source
+from wakeful.app.build.base import Base
+from wakeful.app.data.earlier_data import MOVED_AGENTS, MOVED_FILE
+from wakeful.config import Settings
+from wakeful.domain.agents.agents import Known
+from wakeful.hub import Hub
+from wakeful.server.services import Services
+from wakeful.service.agents.agents import AgentService
+from wakeful.service.agents.database import AgentData
+from wakeful.service.agents.database_files import AgentFiles
+from wakeful.service.agents.directories import Directories
+from wakeful.service.agents.instruction_files import InstructionFiles
+from wakeful.service.backup.backups import Backups
+from wakeful.service.homes.homes import Homes
+from wakeful.service.homes.moving_in import MovingIn
+from wakeful.service.inbox.channel_process import ChannelProcess
+from wakeful.service.inbox.channels import Channels
+from wakeful.service.inbox.deliverer import Deliverer
+from wakeful.service.inbox.feed import Feed
+from wakeful.service.inbox.notices import NoticeService
+from wakeful.service.inbox.push import Push
+from wakeful.service.metrics.metrics import Metrics
+from wakeful.service.models.catalog import ModelCatalog
+from wakeful.service.models.models import ModelService
+from wakeful.service.nodes.nodes import Nodes
+from wakeful.service.people.accounts import Accounts
+from wakeful.service.pings.pings import PING_SECONDS, Pings
+from wakeful.service.recent_logs import RecentLogs
+from wakeful.service.runs.approvals import Approvals
+from wakeful.service.runs.runs import RunService
+from wakeful.service.runs.stopping import Stopping
+from wakeful.service.sessions.presence import PresenceService
+from wakeful.service.sessions.profiles import Profiles
+from wakeful.service.sessions.search import Search
+from wakeful.service.sessions.search_index import SearchIndex
+from wakeful.service.sessions.sessions import SessionService
+from wakeful.service.sessions.stream import Stream
+from wakeful.service.sessions.uploads import Uploads
+from wakeful.service.storage.storage import Retention, Storage
+from wakeful.service.wakes.agenda import AgendaService
+from wakeful.service.wakes.next_runs import NextRuns
+from wakeful.service.wakes.pauses import PauseService
+from wakeful.service.wakes.recalls import Recalls
+from wakeful.service.wakes.schedules import Schedules
+from wakeful.service.wakes.wakes import WakeService
+from wakeful.tools.mcp.servers import McpServers
+from wakeful.tools.registry import ToolCatalog
+
+
+def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, models: ModelService) -> Services:
+    """Build every service. Some of them check tool names against the catalog, which is filled later."""
+    settings, store, clock, rules = base.settings, base.store, base.clock, base.rules
+    hub = Hub()
+    stream, feed = Stream(store, hub), Feed(store, hub, clock)
+    directories = Directories(store, clock, settings.data_dir, base.device_key, base.owner, base.lease)
+    metrics = Metrics(store, clock, base.node)
+    files = _agent_files(base, directories, metrics)
+    instructions = InstructionFiles(store, clock, files, base.workspace_of)
+    uploads = Uploads(store, clock, files, settings.data_dir / "agents", base.workspace_of)
+    data = AgentData(store, files)
+    wakes = WakeService(store, clock, rules, directories)
+    recalls = Recalls(store, wakes, clock, rules, catalog.names_for, data.names)
+    tools_of, prepare, skills_of = catalog.names_for, catalog.prepare, instructions.skills_of
+    stopping = Stopping(store, clock, rules)
+    search_index = SearchIndex(store, clock)
+    runs = RunService(store, stopping, clock, rules, directories)
+    channels, push = _channels(base, metrics), _push(base, metrics)
+    return Services(
+        accounts=Accounts(store, clock),
+        agenda=AgendaService(store, clock, rules),
+        agents=_agents(base, files, catalog, models.catalog),
+        approvals=Approvals(store, clock, push),
+        backups=Backups(backup_source(base.settings, store.database, base.device_key, clock, is_live=True)),
+        channels=channels,
+        data=data,
+        deliverer=Deliverer(store, clock, channels, push, base.settings.public_address),
+        directories=directories,
+        feed=feed,
+        hub=hub,
+        instructions=instructions,
+        mcp_states=mcp_servers.states,
+        metrics=metrics,
+        models=models,
+        moving_in=_moving_in(base, directories, files),
+        next_runs=NextRuns(store, wakes, clock, rules, tools_of, data.views_of),
+        nodes=Nodes(store, clock, base.node, directories),
+        notices=NoticeService(store, clock),
+        pauses=PauseService(store, runs, clock),
+        pings=_pings(base, metrics),
+        presence=PresenceService(store, clock, base.owner),
+        profiles=Profiles(store, clock, directories),
+        push=push,
+        recalls=recalls,
+        recent_logs=RecentLogs(clock),
+        runs=runs,
+        schedules=Schedules(
+            store,
+            wakes,
+            clock,
+            rules,
+            tools_of,
+            prepare,
+            skills_of,
+            lambda: models.catalog.default,
+            models.catalog.provider_string,
+        ),
+        search=Search(store, search_index),
+        search_index=search_index,
+        sessions=SessionService(store, clock, uploads),
+        stopping=stopping,
+        storage=Storage(
+            store,
+            clock,
+            settings.data_dir,
+            lambda: base.agents_dir,
+            _retention(settings),
+            search_index,
+            metrics.note_sizes,
+        ),
+        stream=stream,
+        toolset_of=catalog.toolset_of,
+        uploads=uploads,
+        wakes=wakes,
+        workspace_of=base.workspace_of,
+    )
+
+
+def _agents(base: Base, files: AgentFiles, catalog: ToolCatalog, models: ModelCatalog) -> AgentService:
+    def known() -> Known:
+        settings = base.settings
+        return Known(
+            mcp_servers=settings.mcp,
+            tools=catalog.toolset_of(),
+            models=models.names,
+            database_mb=settings.agent_database_mb,
+        )
+
+    run_limit = timedelta(seconds=base.settings.run_limit_seconds)
+    return AgentService(base.store, base.clock, run_limit, files.erase_deleted, known=known)
+
+
+def _moving_in(base: Base, directories: Directories, files: AgentFiles) -> MovingIn:
+    data_dir = base.settings.data_dir
+
+    def find_kept() -> Path | None:
+        return data_dir / MOVED_AGENTS if (data_dir / MOVED_FILE).exists() else None
+
+    return MovingIn(base.store, base.clock, directories, files, data_dir / "agents", find_kept)
+
+
+def _agent_files(base: Base, directories: Directories, metrics: Metrics) -> AgentFiles:
+    settings, store = base.settings, base.store
+    engine = DatabaseEngine(max(2, settings.agent_database_workers), on_wait=metrics.note_database_wait)
+    name, text = "wakeful_database_workers", "Worker processes of agents' databases."
+    metrics.watch(name, text, lambda: engine.busy, state="busy")
+    metrics.watch(name, text, lambda: len(engine.workers) - engine.busy, state="idle")
+    vault = Vault(base.folder_of, lambda: base.device_key)
+    homes = None
+    if store.is_shared:
+        homes = Homes(store, base.clock, engine, vault, base.folder_of, base.device_key, base.owner, directories.check)
+    quota = settings.agent_database_mb * 1024 * 1024
+    return AgentFiles(store, base.clock, engine, vault, quota, settings.data_dir / "agents", homes)
+
+
+def _channels(base: Base, metrics: Metrics) -> Channels:
+    private = base.settings.fetch_private_hosts
+    return Channels(base.store, base.clock, _channel_process(base), private, metrics.note_deliveries)
+
+
+def _push(base: Base, metrics: Metrics) -> Push:
+    private, process = base.settings.fetch_private_hosts, _channel_process(base)
+    return Push(base.store, base.clock, base.device_key, process, private, metrics.note_deliveries)
+
+
+def _pings(base: Base, metrics: Metrics) -> Pings:
+    private = base.settings.fetch_private_hosts
+    process = ChannelProcess(private_hosts=private, seconds=PING_SECONDS)
+    return Pings(base.store, base.clock, process, private, metrics.note_ping)
+
+
+def _channel_process(base: Base) -> ChannelProcess:
+    settings = base.settings
+    return ChannelProcess(private_hosts=settings.fetch_private_hosts, seconds=settings.channel_timeout_seconds)
+
+
+def _retention(settings: Settings) -> Retention:
+    return Retention(
+        events=timedelta(hours=settings.retention_events_hours),
+        skipped=timedelta(days=settings.retention_skipped_days),
+        forget_recalls_after_days=settings.forget_recalls_after_days,
+        runs=timedelta(days=settings.retention_runs_days) or None,
+        sessions=timedelta(days=settings.retention_sessions_days) or None,
+    )
