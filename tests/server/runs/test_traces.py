@@ -152,8 +152,8 @@ async def test_a_collector_that_refuses_stops_no_run_and_is_logged_once(settings
     collector.status = status
     async with traced(settings, collector) as server:
         for _ in range(3):
-            session = await ask(server, say("Hello"))
             seen = len(collector.bodies)
+            session = await ask(server, say("Hello"))
 
             async def is_asked(before: int = seen) -> bool:
                 return len(collector.bodies) > before
