@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from wakeful.clock import Clock
+from wakeful.domain.completions.history import KEPT
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.types import FOREVER
 from wakeful.service.inbox.outbox import Outbox
@@ -116,7 +117,7 @@ class Upkeep:
         await self._measure()
 
     async def forget(self) -> None:
-        """Delete old stream frames and ended tokens, merge old rows of skipped runs, and free the space."""
+        """Delete old frames, runs, tokens and clients' keys of sessions, merge skipped runs, and free the space."""
         if self._clock.seconds_since_step() < _SETTLED_AFTER:
             return  # a clock that is wrong for an hour must not log everyone out
         now = self._clock.now()
@@ -126,6 +127,7 @@ class Upkeep:
             await tx.runs.roll_up_skipped(now - self._retention.skipped, 1_000)
             await tx.accounts.forget_ended(now, now - _KEEP_TOKENS)
             await tx.push.drop_ended(now)
+            await tx.client_sessions.forget(now - KEPT)
 
         await self._store.write(work, is_long=True)
         await self._old_data.delete()

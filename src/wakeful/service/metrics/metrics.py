@@ -140,6 +140,10 @@ class Metrics:
             for kind, size in (("database", use.databases), ("files", use.files), ("messages", use.message_bytes)):
                 self._agent_bytes.labels(name, kind).inc(size)
 
+    def note_backup(self, outcome: str) -> None:
+        """Count a scheduled backup that was made, or failed."""
+        self._backups.labels(outcome).inc()
+
     def note_database_wait(self, seconds: float) -> None:
         """Count a request to an agent's database that got a worker, after waiting for it."""
         self._database_wait.observe(seconds)
@@ -213,6 +217,7 @@ class Metrics:
 
     def _add_environment(self) -> None:
         self._ready = self._gauge("wakeful_ready", "1 while this node fires wakes, as /readyz says.")
+        self._backups = self._counter("wakeful_backups", "Scheduled backups of this node.", "outcome")
         self._available = self._gauge("wakeful_store_available", "1 while the store answers.")
         self._database_wait = self._histogram(
             "wakeful_database_wait_seconds", "Wait of requests to agents' databases for a worker.", _SHORT
