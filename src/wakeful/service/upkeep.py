@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from wakeful.clock import Clock
+from wakeful.domain.completions.history import KEPT
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.types import FOREVER
 from wakeful.service.inbox.outbox import Outbox
@@ -104,7 +105,7 @@ class Upkeep:
             log.warning("store not checkpointed", extra={"problem": error.message})
 
     async def forget(self) -> None:
-        """Delete old stream frames and ended tokens, and merge old rows of skipped runs."""
+        """Delete old stream frames, ended tokens and clients' keys of sessions, and merge old rows of skipped runs."""
         if self._clock.seconds_since_step() < _SETTLED_AFTER:
             return  # a clock that is wrong for an hour must not log everyone out
         now = self._clock.now()
@@ -114,5 +115,6 @@ class Upkeep:
             await tx.runs.roll_up_skipped(now - self._retention.skipped, 1_000)
             await tx.accounts.forget_ended(now, now - _KEEP_TOKENS)
             await tx.push.drop_ended(now)
+            await tx.client_sessions.forget(now - KEPT)
 
         await self._store.write(work, is_long=True)

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 import orjson
 
+from wakeful.domain.completions.history import ClientSession
 from wakeful.domain.models.models import Model, ModelTest
 from wakeful.domain.runs.approvals import Allowance, Approval
 from wakeful.domain.sessions.search import Found
@@ -198,6 +199,7 @@ UPLOADS = Table(Upload)
 FOUND = Table(Found)
 APPROVALS = Table(Approval)
 ALLOWANCES = Table(Allowance)
+CLIENT_SESSIONS = Table(ClientSession)
 MODELS = Table(Model, key="encrypted_key")
 MODEL_TESTS = Table(ModelTest)
 
