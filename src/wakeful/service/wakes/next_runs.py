@@ -14,9 +14,11 @@ from wakeful.domain.doors import next_run
 from wakeful.domain.doors.next_run import NextRunRequest
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.types import Agent, Run, Wake
+from wakeful.domain.values import replace
 from wakeful.domain.via import TOOL, Via, stamp
 from wakeful.domain.wakes.create import RequestedTime
 from wakeful.service.runs.token_brake import check_brake
+from wakeful.service.tracing.tracing import current_traceparent
 from wakeful.service.wakes.repeats import find_repeated
 from wakeful.service.wakes.time_words import describe_time
 from wakeful.service.wakes.wakes import WakeService, put_in_slot
@@ -115,6 +117,7 @@ class NextRuns:
                 await self._check_views(request.context_views, asked_of)
             zone = asked_of.known_zone
         asked_time = next_run.read_time(request, now, zone)
+        traceparent = current_traceparent()
 
         async def work(tx: Tx) -> BookedNextRun | None:
             if via is not None and via.token_id is not None and via.is_braked:
@@ -135,6 +138,7 @@ class NextRuns:
                 booked_by_run=None if run is None else run.id,
                 tools=tools,
             )
+            wake = replace(stamp(made, via), traceparent=traceparent)
             wake = stamp(made, via)
             if via is not None and via.is_braked:
                 first = await find_repeated(tx, wake, via.key, now)
