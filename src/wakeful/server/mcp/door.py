@@ -56,7 +56,7 @@ class _Endpoint:
         if request.method != "POST":
             # The SDK would open a stream that never ends.
             message = f"{PATH!r} does not take {request.method}. It takes POST."
-            refused = errors.shape(405, "method_not_allowed", message, headers={"Allow": "POST"})
+            refused = errors.shape(405, "method_not_allowed", message, PATH, headers={"Allow": "POST"})
             await refused(scope, receive, send)
             return
         if identity_of(request).kind != "api":

@@ -16,8 +16,8 @@ def is_oauth_probe(path: str) -> bool:
     return path in _PATHS or any(mark in path for mark in _MARKS)
 
 
-async def _say_none(_request: Request) -> Response:
-    return shape(404, "no_oauth", _MESSAGE)
+async def _say_none(request: Request) -> Response:
+    return shape(404, "no_oauth", _MESSAGE, request.url.path)
 
 
 _METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]

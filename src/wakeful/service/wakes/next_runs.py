@@ -139,7 +139,6 @@ class NextRuns:
                 tools=tools,
             )
             wake = replace(stamp(made, via), traceparent=traceparent)
-            wake = stamp(made, via)
             if via is not None and via.is_braked:
                 first = await find_repeated(tx, wake, via.key, now)
                 if first is not None:
