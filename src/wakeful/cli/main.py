@@ -59,7 +59,9 @@ COMMANDS = {
     "db": Lazy("database.commands:app", "Show and change an agent's own database."),
     "node": Lazy("ops.nodes:app", "List the nodes that share a store, and drain them; for owners."),
     "config": Lazy("ops.config:app", "Show and check the settings of this machine.", is_local=True),
-    "mcp": Lazy("ops.mcp:app", "Add, list and test MCP servers in the settings file.", is_local=True),
+    "mcp": Lazy(
+        "ops.mcp:app", "Let programs use your agents over MCP; add MCP servers that agents use.", is_local=True
+    ),
     "service": Lazy("ops.service:app", "Run the server as a service of systemd.", is_local=True),
     "key": Lazy("keys:app", "Show, restore and rotate the device key.", is_local=True),
 }

@@ -1,4 +1,4 @@
-"""`wakeful mcp …`: MCP servers in the settings file of this machine."""
+"""`wakeful mcp …`: Wakeful for programs that speak MCP, and the MCP servers of agents in the settings file."""
 
 import os
 from pathlib import Path
@@ -9,6 +9,7 @@ import typer
 
 from wakeful.cli.client import failing
 from wakeful.cli.fail import WRONG, fail
+from wakeful.cli.mcp.commands import BRIDGE, Scope, config, serve_stdio
 from wakeful.cli.remote.asking import NotReached, ask
 from wakeful.cli.remote.target import find_running_server, refuse_remote, target_of
 from wakeful.cli.settings import read_settings
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from wakeful.config import Settings
 
 app = typer.Typer(
-    help="Add, list and test MCP servers in the settings file.",
-    no_args_is_help=True,
+    help="Let programs use your agents over MCP; and add, list and test MCP servers that agents use.",
+    invoke_without_command=True,
     add_completion=False,
     rich_markup_mode=None,
 )
@@ -30,8 +31,19 @@ Value = "NAME=VALUE"
 
 
 @app.callback()
-def _stay_here() -> None:
-    refuse_remote("`wakeful mcp` edits the settings file of", also_chosen=True)
+def _start(
+    context: typer.Context,
+    scope: Scope = "schedule",
+    name: Annotated[str, typer.Option(help="The name of the token that it makes for itself.")] = BRIDGE,
+) -> None:
+    """Without a command: speak MCP on stdin and stdout, for programs that start it, and pass it on to the server."""
+    if context.invoked_subcommand is None:
+        serve_stdio(context, scope, name)
+    elif context.invoked_subcommand != "config":
+        refuse_remote("`wakeful mcp` edits the settings file of", also_chosen=True)
+
+
+app.command()(config)
 
 
 @app.command()

@@ -1,0 +1,74 @@
+"""`wakeful mcp` itself, the bridge, and `wakeful mcp config`."""
+
+import os
+import shutil
+import sys
+from typing import Annotated, Any, Literal
+
+import typer
+
+from wakeful.cli.client import Server, read_settings
+from wakeful.cli.fail import WRONG, fail
+from wakeful.cli.mcp.clients import CLIENTS, Access
+from wakeful.cli.mcp.tokens import find_token, make_token, save_token
+from wakeful.cli.remote.target import Target, find_target
+from wakeful.cli.show import print_note
+
+BRIDGE = "wakeful mcp"  # the name of the bridge's token
+Scope = Annotated[
+    Literal["read", "chat", "schedule"],
+    typer.Option(help="What its token may do: read, also ask agents (chat), or also book wakes (schedule)."),
+]
+
+
+def serve_stdio(context: Any, scope: str, name: str) -> None:
+    """Pass MCP on from stdin and stdout to the server, with a token of its own."""
+    if sys.stdin.isatty():
+        typer.echo(context.get_help())
+        print_note("\nPrograms start `wakeful mcp` and speak MCP with it. `wakeful mcp config CLIENT` prints how.")
+        return
+    target = find_target()
+    token = find_token(target.url, name, scope)
+    if token is None:
+        token = make_token(Server(target), name, scope)
+        save_token(target.url, name, scope, token)
+    from wakeful.cli.mcp.bridge import run_bridge
+
+    run_bridge(target, token, name)
+
+
+def config(
+    client: Annotated[str, typer.Argument(help=f"The program: {', '.join(CLIENTS)}.")],
+    scope: Scope = "schedule",
+) -> None:
+    """Print what to paste into a program's settings, with this server's address and a new token for it.
+
+    A token of the same name is replaced.
+    """
+    chosen = CLIENTS.get(client) or fail(f"There is no client {client!r}. There are: {', '.join(CLIENTS)}.", WRONG)
+    target = find_target()
+    token = make_token(Server(target), client, scope)
+    if chosen.is_stdio:
+        save_token(target.url, client, scope, token)
+    access = Access(url=f"{_address(target)}/mcp", token=token, command=_command(client, scope), env=_env(target))
+    print_note(f"{chosen.title}: a new token with the scope {scope} and the name {client}. {chosen.where}")
+    typer.echo(chosen.write(access))
+    print_note("The token is not shown again. Revoke it in Settings, Tokens, or with `wakeful token rm`.")
+
+
+def _address(target: Target) -> str:
+    """Return the address that programs use: the public one, if this machine's server has one."""
+    public = read_settings().public_address if target.is_local else None
+    return public or target.url
+
+
+def _command(name: str, scope: str) -> tuple[str, ...]:
+    found = shutil.which("wakeful")
+    start = (found,) if found else (sys.executable, "-m", "wakeful")
+    return (*start, "mcp", "--name", name, *(() if scope == "schedule" else ("--scope", scope)))
+
+
+def _env(target: Target) -> dict[str, str]:
+    """Return the variables that a program must set, since it does not have those of this terminal."""
+    kept = {name: os.environ[name] for name in ("WAKEFUL_CONFIG_DIR", "WAKEFUL_DATA_DIR") if os.environ.get(name)}
+    return kept if target.is_local else kept | {"WAKEFUL_URL": target.url}
