@@ -1,12 +1,17 @@
 """PostgreSQL away while a home is saved: nothing is acknowledged that is not there, and nothing is written twice."""
 
+import asyncio
+
 import pytest
 
+from conftest import IS_LONG
 from harness import Harness
 from postgres_line import Line
 from wakeful.domain.errors import StoreUnavailable
 from wakeful.service.agents.database import By
+from wakeful.service.retrying import insist
 
+AWAY = 60.0 if IS_LONG else 1.0  # seconds
 COLUMNS = [{"name": "title", "type": "text"}]
 
 
@@ -96,3 +101,51 @@ async def test_a_file_that_could_not_be_saved_is_put_back_and_written_once_if_re
     await files.change_files(agent.id, None, append)
     await files.bring_files(agent.id)
     assert path.read_text() == "line\nline\n"
+
+
+async def test_a_file_of_a_program_stays_when_something_else_could_not_be_saved(harness, line, agent):
+    files, folder = harness.node.services.data.files, harness.node.services.workspace_of(agent.id)
+    await files.bring_files(agent.id)
+
+    async def append():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "log.txt").write_text("line\n")
+        (folder / "output.txt").write_text("of the program")  # meanwhile
+        line.go_down()
+
+    with files.program(agent.id):
+        with pytest.raises(StoreUnavailable):
+            await files.change_files(agent.id, None, append, "workspace/log.txt")
+        line.come_back()
+        await files.save_files(agent.id)
+    await files.bring_files(agent.id)
+    assert {path.name for path in folder.iterdir()} == {"output.txt"}
+
+
+async def test_after_a_minute_without_postgresql_a_run_goes_on_and_has_done_everything_once(harness, line, agent):
+    """Tools of a run wait for it; what people ask for meanwhile is refused."""
+    files, folder = harness.node.services.data.files, harness.node.services.workspace_of(agent.id)
+
+    async def append():
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "log.txt").open("a") as file:
+            file.write("line\n")
+
+    await run(harness, agent, "insert", table="tasks", rows=[{"title": "before"}])
+    line.go_down()
+    waiting = [
+        asyncio.create_task(insist(lambda: files.change_files(agent.id, None, append, "workspace/log.txt"))),
+        asyncio.create_task(insist(lambda: run(harness, agent, "insert", table="tasks", rows=[{"title": "during"}]))),
+    ]
+    give_up_at = asyncio.get_running_loop().time() + AWAY
+    while asyncio.get_running_loop().time() < give_up_at:
+        with pytest.raises(StoreUnavailable, match="PostgreSQL"):
+            await run(harness, agent, "insert", table="tasks", rows=[{"title": "refused"}])
+        await asyncio.sleep(0.2)
+    assert not any(each.done() for each in waiting)
+    line.come_back()
+    await asyncio.wait_for(asyncio.gather(*waiting), 30)
+    await files.bring_files(agent.id)
+    assert (folder / "log.txt").read_text() == "line\n"
+    assert sorted(await titles(harness, agent)) == ["before", "during"]
+    assert (await run(harness, agent, "verify"))["intact"]
