@@ -171,3 +171,8 @@ def test_a_text_that_could_end_the_sql_around_it_is_left_out(reason):
 
 def test_a_word_of_a_newer_version_is_no_news():
     assert decode("novelty 1 2 3") == []
+
+
+@pytest.mark.parametrize("text", ["run r queued", "wake w fired fired soon", "home a u tasks many n", "session_gone s"])
+def test_a_known_word_with_the_fields_of_another_version_is_no_news(text):
+    assert decode(text) == []
