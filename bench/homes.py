@@ -85,7 +85,7 @@ async def measure_write(node: Wakeful, agent: Agent, bare: "asyncpg.Connection[A
 
 
 class Meter:
-    """What PostgreSQL does for some work: CPU, and bytes of its write-ahead log."""
+    """The cost of some work in PostgreSQL: CPU, and bytes of its write-ahead log."""
 
     def __init__(self, bare: "asyncpg.Connection[Any]", postmaster: int) -> None:
         self._bare = bare
