@@ -33,7 +33,7 @@ QUIET = {
     "kept for the host itself": {
         "AgentRows.forget_changelog_head", "AgentRows.save_changelog_head", "DirectoryRows.bind",
         "DirectoryRows.delete_dead_nodes", "DirectoryRows.delete_node", "DirectoryRows.save", "DirectoryRows.see_node",
-        "DirectoryRows.unbind", "HomeRows.free", "HomeRows.save_device", "HomeRows.take",
+        "DirectoryRows.unbind", "HomeRows.free", "HomeRows.take",
         "InstructionFileRows.accept", "InstructionFileRows.mark_compared", "NodeRows.describe",
         "NodeRows.set_token", "Notices.settle", "Notices.take",
         "PingRows.take",
