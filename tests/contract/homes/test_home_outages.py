@@ -83,6 +83,40 @@ async def test_postgresql_that_goes_away_in_the_middle_of_a_write_leaves_nothing
     assert await titles(harness, agent) == ["b"]
 
 
+@pytest.mark.parametrize(("sqlstate", "code"), [("53100", "store_full"), ("25006", "store_read_only")])
+async def test_a_postgresql_that_takes_no_writes_is_named_and_nothing_of_them_is_seen(harness, agent, sqlstate, code):
+    files, folder = harness.node.services.data.files, harness.node.services.workspace_of(agent.id)
+
+    async def write():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "a.txt").write_text("a")
+
+    for table in ("home_pages", "home_files"):
+        await harness.sql(
+            f"CREATE FUNCTION refuse_{table}() RETURNS trigger LANGUAGE plpgsql AS"
+            f" $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{sqlstate}'; END $$;"
+            f" CREATE TRIGGER refuse BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION refuse_{table}()"
+        )
+    try:
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable) as refused:
+                await run(harness, agent, "insert", table="tasks", rows=[{"title": "a"}])
+            assert refused.value.code == code
+            with pytest.raises(StoreUnavailable) as refused:
+                await files.change_files(agent.id, None, write)
+            assert refused.value.code == code
+            assert await titles(harness, agent) == []
+            await files.bring_files(agent.id)
+            assert list(folder.iterdir()) == []
+    finally:
+        for table in ("home_pages", "home_files"):
+            await harness.sql(f"DROP TRIGGER refuse ON {table}; DROP FUNCTION refuse_{table}()")
+    await run(harness, agent, "insert", table="tasks", rows=[{"title": "b"}])
+    await files.change_files(agent.id, None, write)
+    assert await titles(harness, agent) == ["b"]
+    assert (folder / "a.txt").read_text() == "a"
+
+
 async def test_a_file_that_could_not_be_saved_is_put_back_and_written_once_if_repeated(harness, line, agent):
     """PostgreSQL goes away between the write here and its save; the tool is called again later."""
     files, path = harness.node.services.data.files, harness.node.services.workspace_of(agent.id) / "log.txt"

@@ -455,7 +455,7 @@ class Homes:
             except CacheBroken:
                 await self.drop(home.agent_id)
                 raise DatabaseUnavailable(_BROKEN) from None
-            except StoreUnavailable:
+            except BaseException:  # the commit is in the cache, and perhaps nowhere else
                 await self.drop(home.agent_id)
                 raise
             if saved is not None:
