@@ -14,6 +14,7 @@ from wakeful.service.agents.database import AgentData
 from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
 from wakeful.service.backup.backups import Backups
+from wakeful.service.backup.scheduled import ScheduledBackups
 from wakeful.service.completions.completions import Completions
 from wakeful.service.homes.moving_in import MovingIn
 from wakeful.service.inbox.channels import Channels
@@ -78,6 +79,7 @@ class Services:
     recalls: Recalls
     recent_logs: RecentLogs
     runs: RunService
+    scheduled_backups: ScheduledBackups
     schedules: Schedules
     search: Search
     search_index: SearchIndex

@@ -185,6 +185,27 @@ export interface ApprovalShape {
   answered_at: string | null;
 }
 
+/** The settings of scheduled backups on the node that responds. */
+export interface BackupPlanShape {
+  every_seconds: number;
+  keep: number;
+  recipients: number;
+}
+
+/** Scheduled backups of all nodes. Backups that `wakeful backup` writes are not counted. */
+export interface BackupsShape {
+  plan: BackupPlanShape | null;
+  started_at: string | null;
+  node: string | null;
+  is_running: boolean;
+  finished_at: string | null;
+  file: string | null;
+  size: number | null;
+  failed_at: string | null;
+  error: string | null;
+  is_failing: boolean;
+}
+
 export interface Blob {
   base64: string;
 }
@@ -1827,6 +1848,7 @@ export interface Routes {
   "POST /agents/{agent_id}/test-model": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: ModelTrialShape };
   "GET /agents/{agent_id}/usage": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AgentUsage };
   "GET /approvals": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: ApprovalList };
+  "GET /backups": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: BackupsShape };
   "POST /backups": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: undefined };
   "GET /channels": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: ChannelList };
   "POST /channels": { path: Record<never, never>; query: Record<never, never>; body: NewChannel; answer: ChannelShape };

@@ -1,11 +1,11 @@
 """Builds the services of a node, which routes, tools and the engine call."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from wakeful.agentdb.keys.agent_keys import Vault
 from wakeful.agentdb.process.engine import DatabaseEngine
-from wakeful.app.backup.backups import backup_source
+from wakeful.app.backup.backups import backup_plan, backup_source
 from wakeful.app.build.base import Base
 from wakeful.app.data.earlier_data import MOVED_AGENTS, MOVED_FILE
 from wakeful.config import Settings
@@ -19,6 +19,8 @@ from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
 from wakeful.service.completions.completions import AskAside, Completions
 from wakeful.service.backup.backups import Backups
+from wakeful.service.backup.scheduled import ScheduledBackups
+from wakeful.service.backup.source import BackupSource
 from wakeful.service.homes.homes import Homes
 from wakeful.service.homes.moving_in import MovingIn
 from wakeful.service.inbox.channel_process import ChannelProcess
@@ -76,13 +78,15 @@ def build_services(
     search_index = SearchIndex(store, clock)
     runs = RunService(store, stopping, clock, rules, directories)
     channels, push = _channels(base, metrics), _push(base, metrics)
+    source = backup_source(settings, store.database, base.device_key, clock, is_live=True)
+    scheduled_backups = _scheduled_backups(base, source, metrics)
     agents = _agents(base, files, catalog, models.catalog)
     return Services(
         accounts=Accounts(store, clock),
         agenda=AgendaService(store, clock, rules),
         agents=agents,
         approvals=Approvals(store, clock, push),
-        backups=Backups(backup_source(base.settings, store.database, base.device_key, clock, is_live=True)),
+        backups=Backups(source, scheduled_backups),
         channels=channels,
         completions=Completions(
             store,
@@ -115,6 +119,7 @@ def build_services(
         recalls=recalls,
         recent_logs=RecentLogs(clock),
         runs=runs,
+        scheduled_backups=scheduled_backups,
         schedules=Schedules(
             store,
             wakes,
@@ -137,6 +142,24 @@ def build_services(
         wakes=wakes,
         workspace_of=base.workspace_of,
     )
+
+
+def _scheduled_backups(base: Base, source: BackupSource, metrics: Metrics) -> ScheduledBackups:
+    plan = backup_plan(base.settings)
+    made = ScheduledBackups(base.store, base.clock, source, base.node.name, plan, metrics.note_backup)
+    every = 0.0 if plan is None else plan.every.total_seconds()
+    metrics.watch("wakeful_backup_interval_seconds", "Interval of scheduled backups; 0: none.", lambda: every)
+    text = "When the last scheduled backup was made, in seconds since 1970; 0: never."
+    metrics.watch("wakeful_backup_last_success_timestamp_seconds", text, lambda: _to_seconds(made.last.finished_at))
+    metrics.watch("wakeful_backup_last_size_bytes", "Size of that backup.", lambda: made.last.size or 0)
+    metrics.watch(
+        "wakeful_backup_failing", "1 while the last attempt of a scheduled backup failed.", lambda: made.last.is_failing
+    )
+    return made
+
+
+def _to_seconds(at: datetime | None) -> float:
+    return 0.0 if at is None else at.timestamp()
 
 
 def _agents(base: Base, files: AgentFiles, catalog: ToolCatalog, models: ModelCatalog) -> AgentService:

@@ -443,6 +443,21 @@ def store_behind(owner: User, since: datetime | None, until: datetime, number: i
     )
 
 
+def backup_failed(owner: User, error: str, last: datetime | None, now: datetime) -> Notice:
+    """A scheduled backup could not be made; once a day while it goes on."""
+    return Notice(
+        id=ids.new_id(now),
+        user_id=owner.id,
+        agent_id=None,
+        code="backup_failed",
+        title="A backup of the server failed",
+        body=f"{error} " + ("There is no backup yet." if last is None else "The last one is of {last}."),
+        once_key=f"backup_failed:{now:%Y-%m-%d}:{owner.id}",
+        created_at=now,
+        times=as_text({} if last is None else {"last": last}),
+    )
+
+
 def from_agent(run: Run, title: str, body: str, now: datetime) -> Notice:
     """Return the notice that an agent sends with the tool `notify`."""
     title, body = title.strip(), body.strip()
