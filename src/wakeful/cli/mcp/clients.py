@@ -9,7 +9,7 @@ NAME = "wakeful"  # of the server in the client
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """How a client reaches the server: over HTTP with a token, or by starting a program."""
+    """The access of a client to the server: over HTTP with a token, or by starting a program."""
 
     url: str
     token: str
