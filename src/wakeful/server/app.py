@@ -11,6 +11,8 @@ from wakeful.domain.agents.confinement import Confined
 from wakeful.server import api_docs, auth, errors
 from wakeful.server.login import login
 from wakeful.server.login.attempts import Tries
+from wakeful.server.mcp import door, oauth_probes
+from wakeful.server.mcp.door import McpDoor
 from wakeful.server.page import page_router
 from wakeful.server.rest.agents import agents, instruction_files, mcp_servers
 from wakeful.server.rest.completions import completions
@@ -55,6 +57,7 @@ def create_app(
     app.state.base_path = base_path
     app.state.public_address = public_address
     app.state.about = about.Fixed(version=version, store="postgresql" if is_shared else "sqlite", shell=shell)
+    app.state.mcp = McpDoor(services, version)
     open_sockets = OpenSockets(services.accounts)
     services.metrics.watch("wakeful_sockets_open", "Open WebSockets of pages and programs.", lambda: open_sockets.count)
     app.state.sockets = Sockets(
@@ -108,4 +111,5 @@ def application(version: str) -> FastAPI:
         wakes.router,
     ):
         app.include_router(router)
+    app.router.routes.extend([door.route, *oauth_probes.routes])
     return app

@@ -27,6 +27,7 @@ from wakeful.server.limits.body_limits import (
 from wakeful.server.limits.connections import mark_authenticated
 from wakeful.server.login.attempts import Tries
 from wakeful.server.login.tickets import take_ticket, target_of
+from wakeful.server.mcp.oauth_probes import is_oauth_probe
 from wakeful.server.security_headers import SECURITY_HEADERS
 from wakeful.server.ws.socket_counts import SocketCounts
 from wakeful.service.people.accounts import Accounts
@@ -90,7 +91,7 @@ class Gate:
         headers = Headers(scope=scope)
         host = self._check_host(scope, headers)
         self._check_origin(scope, headers, host)
-        if _is_open(scope) or _is_probe(scope, headers):
+        if _is_open(scope) or _is_probe(scope, headers) or is_oauth_probe(scope["path"]):
             return False
         state = scope.setdefault("state", {})
         identity = await self._identify(scope, headers, ticket)

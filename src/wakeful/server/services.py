@@ -29,6 +29,7 @@ from wakeful.service.people.accounts import Accounts
 from wakeful.service.pings.pings import Pings
 from wakeful.service.recent_logs import RecentLogs
 from wakeful.service.runs.approvals import Approvals
+from wakeful.service.runs.run_waits import RunWaits
 from wakeful.service.runs.runs import RunService
 from wakeful.service.runs.stopping import Stopping
 from wakeful.service.sessions.presence import PresenceService
@@ -40,6 +41,7 @@ from wakeful.service.sessions.stream import Stream
 from wakeful.service.sessions.uploads import Uploads
 from wakeful.service.storage.storage import Storage
 from wakeful.service.wakes.agenda import AgendaService
+from wakeful.service.wakes.bookings import Bookings
 from wakeful.service.wakes.next_runs import NextRuns
 from wakeful.service.wakes.pauses import PauseService
 from wakeful.service.wakes.recalls import Recalls
@@ -56,6 +58,7 @@ class Services:
     agents: AgentService
     approvals: Approvals
     backups: Backups
+    bookings: Bookings
     channels: Channels
     completions: Completions
     data: AgentData
@@ -78,6 +81,7 @@ class Services:
     push: Push
     recalls: Recalls
     recent_logs: RecentLogs
+    run_waits: RunWaits
     runs: RunService
     scheduled_backups: ScheduledBackups
     schedules: Schedules

@@ -128,6 +128,7 @@ class Upkeep:
             await tx.accounts.forget_ended(now, now - _KEEP_TOKENS)
             await tx.push.drop_ended(now)
             await tx.client_sessions.forget(now - KEPT)
+            await tx.booking_keys.forget(now)
 
         await self._store.write(work, is_long=True)
         await self._old_data.delete()

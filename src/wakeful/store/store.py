@@ -38,6 +38,7 @@ from wakeful.store.sessions.presence import Presence
 from wakeful.store.sessions.search import SearchRows
 from wakeful.store.sessions.sessions import SessionRows
 from wakeful.store.storage.storage import StorageRows
+from wakeful.store.wakes.booking_keys import BookingKeys
 from wakeful.store.wakes.wakes import WakeRows
 
 T = TypeVar("T")
@@ -54,6 +55,7 @@ class Tx:
         self.agents = AgentRows(statements)
         self.approvals = ApprovalRows(statements)
         self.backups = BackupRows(statements)
+        self.booking_keys = BookingKeys(statements)
         self.channels = ChannelRows(statements)
         self.client_sessions = ClientSessionRows(statements)
         self.directories = DirectoryRows(statements)

@@ -37,6 +37,7 @@ from wakeful.service.people.accounts import Accounts
 from wakeful.service.pings.pings import PING_SECONDS, Pings
 from wakeful.service.recent_logs import RecentLogs
 from wakeful.service.runs.approvals import Approvals
+from wakeful.service.runs.run_waits import RunWaits
 from wakeful.service.runs.runs import RunService
 from wakeful.service.runs.stopping import Stopping
 from wakeful.service.sessions.following import Following
@@ -49,6 +50,7 @@ from wakeful.service.sessions.stream import Stream
 from wakeful.service.sessions.uploads import Uploads
 from wakeful.service.storage.storage import Retention, Storage
 from wakeful.service.wakes.agenda import AgendaService
+from wakeful.service.wakes.bookings import Bookings
 from wakeful.service.wakes.next_runs import NextRuns
 from wakeful.service.wakes.pauses import PauseService
 from wakeful.service.wakes.recalls import Recalls
@@ -74,6 +76,18 @@ def build_services(
     wakes = WakeService(store, clock, rules, directories)
     recalls = Recalls(store, wakes, clock, rules, catalog.names_for, data.names)
     tools_of, prepare, skills_of = catalog.names_for, catalog.prepare, instructions.skills_of
+    schedules = Schedules(
+        store,
+        wakes,
+        clock,
+        rules,
+        tools_of,
+        prepare,
+        skills_of,
+        lambda: models.catalog.default,
+        models.catalog.provider_string,
+    )
+    next_runs = NextRuns(store, wakes, clock, rules, tools_of, data.views_of)
     stopping = Stopping(store, clock, rules)
     search_index = SearchIndex(store, clock)
     runs = RunService(store, stopping, clock, rules, directories)
@@ -87,6 +101,7 @@ def build_services(
         agents=agents,
         approvals=Approvals(store, clock, push),
         backups=Backups(source, scheduled_backups),
+        bookings=Bookings(store, recalls, schedules, next_runs),
         channels=channels,
         completions=Completions(
             store,
@@ -109,7 +124,7 @@ def build_services(
         metrics=metrics,
         models=models,
         moving_in=_moving_in(base, directories, files),
-        next_runs=NextRuns(store, wakes, clock, rules, tools_of, data.views_of),
+        next_runs=next_runs,
         nodes=Nodes(store, clock, base.node, directories),
         notices=NoticeService(store, clock),
         pauses=PauseService(store, runs, clock),
@@ -119,19 +134,10 @@ def build_services(
         push=push,
         recalls=recalls,
         recent_logs=RecentLogs(clock),
+        run_waits=RunWaits(store, clock),
         runs=runs,
         scheduled_backups=scheduled_backups,
-        schedules=Schedules(
-            store,
-            wakes,
-            clock,
-            rules,
-            tools_of,
-            prepare,
-            skills_of,
-            lambda: models.catalog.default,
-            models.catalog.provider_string,
-        ),
+        schedules=schedules,
         search=Search(store, search_index),
         search_index=search_index,
         sessions=SessionService(store, clock, uploads),

@@ -15,6 +15,7 @@ from wakeful.domain.errors import StoreBusy, Unavailable
 from wakeful.domain.runs.runs import NotFromAWake, NothingToContinue, SessionBusy
 from wakeful.domain.runs.texts import RunTexts, texts_of
 from wakeful.domain.runs.versions import ReplacedByVersion, find_last_asked
+from wakeful.domain.texts import first_words
 from wakeful.domain.types import Message, Run, RunUsage, Session, Upload
 from wakeful.domain.via import Via, describe_door, stamp
 from wakeful.domain.wakes import edits
@@ -119,6 +120,27 @@ class RunService:
         for image_id, image in images.items():
             await tx.sessions.add_image(image_id, session.id, image.media_type, image.content)
         return run
+
+    async def ask_in_new_session(self, agent_id: str, user_id: str, content: str, via: Via | None = None) -> Run:
+        """Open a session with an agent, and queue the run of its first message, in one transaction."""
+        now = self._clock.now()
+        session = Session(
+            id=ids.new_id(now),
+            agent_id=agent_id,
+            user_id=user_id,
+            title=first_words(content),
+            created_at=now,
+            updated_at=now,
+        )
+
+        async def work(tx: Tx) -> Run:
+            await check_brake(tx, via, now, self._rules)
+            await tx.agents.get(agent_id, user_id)
+            await tx.sessions.add([session])
+            run, _ = await self._add(tx, session, content, None, now, via)
+            return run
+
+        return await self._store.write(work)
 
     async def ask_again(
         self, session_id: str, user_id: str, message_id: str, content: str | None = None, via: Via | None = None
