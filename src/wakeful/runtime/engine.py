@@ -15,6 +15,7 @@ from wakeful.runtime.heartbeat import LeaseHeartbeat
 from wakeful.runtime.runner import Runner
 from wakeful.runtime.scheduler import Scheduler
 from wakeful.service.agents.directories import Directories
+from wakeful.service.hooks.webhook_outbox import WebhookOutbox
 from wakeful.service.nodes.mcp_holds import McpHolds
 from wakeful.service.nodes.nodes import Nodes
 from wakeful.service.pings.heartbeat import LOOK_EVERY, HeartbeatPings
@@ -69,7 +70,9 @@ class Engine:
         are_leases_behind: Callable[[], bool] = lambda: False,
         find_problems: Callable[[], Sequence[Problem]] = tuple,
         heartbeat_pings: HeartbeatPings | None = None,
+        webhooks: WebhookOutbox,
     ) -> None:
+        self._webhooks = webhooks
         self._heartbeat_pings = heartbeat_pings
         self.scheduler = scheduler
         self.runner = runner
@@ -106,6 +109,7 @@ class Engine:
             asyncio.create_task(self.scheduler.run(), name="wakeful-scheduler"),
             asyncio.create_task(self.runner.run(), name="wakeful-runner"),
             asyncio.create_task(self._presence.run(), name="wakeful-presence"),
+            asyncio.create_task(self._webhooks.run(), name="wakeful-webhooks"),
             asyncio.create_task(_until_done(self._search_index.build), name="wakeful-search-index"),
             asyncio.create_task(_every(timedelta(minutes=1), self.look_after), name="wakeful-upkeep"),
             asyncio.create_task(_every(timedelta(minutes=1), self.upkeep.tidy), name="wakeful-tidy"),

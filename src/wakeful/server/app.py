@@ -13,6 +13,7 @@ from wakeful.server.login_attempts import Tries
 from wakeful.server.page import page_router
 from wakeful.server.rest.agents import agents, instruction_files, mcp_servers
 from wakeful.server.rest.database import database, rows, tables, views
+from wakeful.server.rest.hooks import hooks, webhooks
 from wakeful.server.rest.inbox import channels, notifications, push
 from wakeful.server.rest.models import models
 from wakeful.server.rest.ops import about, health, logs, nodes, storage
@@ -31,6 +32,7 @@ def create_app(
     version: str,
     services: Services,
     tries: Tries,
+    hook_tries: Tries,
     find_problems: Callable[[], Sequence[str]],
     *,
     heartbeat_seconds: float,
@@ -60,6 +62,7 @@ def create_app(
         open_sockets=open_sockets,
         heartbeats=Heartbeats(heartbeat_seconds),
     )
+    app.state.hook_tries = hook_tries
     auth.install(app, services.accounts, tries)
     return app
 
@@ -84,6 +87,7 @@ def application(version: str) -> FastAPI:
         views.router,
         frame_schema.router,
         health.router,
+        hooks.router,
         login.router,
         logs.router,
         mcp_servers.router,
@@ -102,6 +106,7 @@ def application(version: str) -> FastAPI:
         socket.router,
         storage.router,
         wakes.router,
+        webhooks.router,
     ):
         app.include_router(router)
     return app

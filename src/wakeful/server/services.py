@@ -14,6 +14,9 @@ from wakeful.service.agents.database import AgentData
 from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
 from wakeful.service.homes.moving_in import MovingIn
+from wakeful.service.hooks.hooks import Hooks
+from wakeful.service.hooks.receiving import Receiving
+from wakeful.service.hooks.webhooks import Webhooks
 from wakeful.service.inbox.channels import Channels
 from wakeful.service.inbox.deliverer import Deliverer
 from wakeful.service.inbox.feed import Feed
@@ -57,6 +60,7 @@ class Services:
     deliverer: Deliverer
     directories: Directories
     feed: Feed
+    hooks: Hooks
     hub: Hub
     instructions: InstructionFiles
     mcp_states: Callable[[], Sequence[McpState]]
@@ -72,6 +76,7 @@ class Services:
     profiles: Profiles
     push: Push
     recalls: Recalls
+    receiving: Receiving
     recent_logs: RecentLogs
     runs: RunService
     schedules: Schedules
@@ -84,6 +89,7 @@ class Services:
     toolset_of: Callable[[], Mapping[str, str | None]]  # of each of the server's own tools, by name
     uploads: Uploads
     wakes: WakeService
+    webhooks: Webhooks
     workspace_of: Callable[[str], Path]  # the directory of an agent's files
 
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from wakeful.clock import Clock
 from wakeful.domain.errors import Unavailable
+from wakeful.domain.hooks.hooks import KEEP, KEEP_PAYLOAD
 from wakeful.domain.types import FOREVER
 from wakeful.service.inbox.outbox import Outbox
 from wakeful.service.storage import Retention
@@ -114,5 +115,7 @@ class Upkeep:
             await tx.runs.roll_up_skipped(now - self._retention.skipped, 1_000)
             await tx.accounts.forget_ended(now, now - _KEEP_TOKENS)
             await tx.push.drop_ended(now)
+            await tx.hooks.forget_old(now, now - KEEP, now - KEEP_PAYLOAD)
+            await tx.webhooks.forget_old(now, now - KEEP)
 
         await self._store.write(work, is_long=True)
