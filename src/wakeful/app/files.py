@@ -90,7 +90,7 @@ def _rewrap_agents(agents: Path, old: bytes, new: bytes) -> list[str]:
 
 
 def _change_stored_keys(settings: Settings, old: bytes, new: bytes) -> list[str]:
-    """Encrypt the keys of models, of push messages and of homes, and the secrets of hooks and webhooks, with the new device key.
+    """Encrypt the keys of models, push messages and homes, and the secrets of hooks, with the new device key.
 
     Returns the ids of agents whose database on PostgreSQL was locked before and still is.
     """

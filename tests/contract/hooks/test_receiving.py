@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from harness import HOUR, MINUTE, NOON, SECOND, Harness, doing
+from wakeful.app.files import device_key_of
 from wakeful.domain.hooks import hooks as rules
 from wakeful.domain.hooks import schemes
 from wakeful.domain.hooks.hooks import BadSignature, DeliveryReused, TooManyDeliveries, UnknownHook
@@ -32,9 +33,9 @@ class Sender:
         self.hook = revealed.hook
         self.secret = revealed.secret
 
-    def sign(self, body=PUSH, *, id="d-1", event="push", at=None, secret=None):
+    def sign(self, body=PUSH, *, delivery="d-1", event="push", at=None, secret=None):
         at = at or self.harness.clock.now()
-        return schemes.sign(self.hook.scheme, secret or self.secret, id, event, at, body)
+        return schemes.sign(self.hook.scheme, secret or self.secret, delivery, event, at, body)
 
     async def send(self, body=PUSH, *, node=None, headers=None, **signed):
         receiving = (node or self.harness.node).services.receiving
@@ -84,19 +85,19 @@ async def test_the_same_delivery_again_is_a_duplicate_with_the_same_run(harness)
 
 async def test_an_unsigned_id_does_not_make_the_same_body_another_delivery_for_thirty_days(harness):
     sender = await a_hook(harness)
-    first = await sender.send(id="d-1")
-    replayed = await sender.send(id="d-2")
+    first = await sender.send(delivery="d-1")
+    replayed = await sender.send(delivery="d-2")
     assert (replayed.answer, replayed.delivery.run_id) == ("duplicate", first.delivery.run_id)
     harness.clock.advance(29 * DAY)
-    assert (await sender.send(id="d-3")).answer == "duplicate"
+    assert (await sender.send(delivery="d-3")).answer == "duplicate"
     harness.clock.advance(2 * DAY)
     await harness.node.engine.upkeep.forget()
-    assert (await sender.send(id="d-4")).answer == "run"
+    assert (await sender.send(delivery="d-4")).answer == "run"
 
 
 async def test_a_signed_id_makes_the_same_body_another_delivery(harness):
     sender = await a_hook(harness, "standard")
-    first, second = await sender.send(id="m-1"), await sender.send(id="m-2")
+    first, second = await sender.send(delivery="m-1"), await sender.send(delivery="m-2")
     assert (first.answer, second.answer) == ("run", "run")
     assert first.delivery.run_id != second.delivery.run_id
 
@@ -145,7 +146,7 @@ async def test_forged_deliveries_write_nothing_but_one_notice_a_day_and_the_hook
     sender = await a_hook(harness)
     for number in range(50):
         with pytest.raises(BadSignature):
-            await sender.send(secret="x" * 20, id=f"forged-{number}")
+            await sender.send(secret="x" * 20, delivery=f"forged-{number}")
         harness.clock.advance(10 * SECOND)
     assert await codes(harness) == ["hook_refused"]
     assert await deliveries(sender) == []
@@ -189,13 +190,13 @@ async def test_after_a_rotation_the_old_secret_holds_a_day(harness):
     sender = await a_hook(harness)
     made = await harness.node.services.hooks.rotate(sender.hook.id, harness.user.id)
     assert made.secret != sender.secret
-    assert (await sender.send(b"1", id="1")).answer == "run"
+    assert (await sender.send(b"1", delivery="1")).answer == "run"
     harness.clock.advance(23 * HOUR)
-    assert (await sender.send(b"2", id="2")).answer == "run"
+    assert (await sender.send(b"2", delivery="2")).answer == "run"
     harness.clock.advance(2 * HOUR)
     with pytest.raises(BadSignature):
-        await sender.send(b"3", id="3")
-    assert (await sender.send(b"3", id="3", secret=made.secret)).answer == "run"
+        await sender.send(b"3", delivery="3")
+    assert (await sender.send(b"3", delivery="3", secret=made.secret)).answer == "run"
 
 
 async def test_a_secret_that_the_sender_made_is_taken_and_not_shown(harness):
@@ -210,7 +211,7 @@ async def test_secrets_are_encrypted_and_bound_to_their_hook(harness):
     sender = await a_hook(harness)
     stored = (await harness.node.services.hooks.get(sender.hook.id, harness.user.id)).secret
     assert sender.secret not in stored
-    key = harness.node.services.receiving._device_key
+    key = device_key_of(harness.node.settings)
     assert secrets.decrypt(key, stored, sender.hook.id) == sender.secret
     assert secrets.decrypt(key, stored, "another hook") is None
 
@@ -219,7 +220,7 @@ async def test_a_burst_is_folded_into_one_run(harness):
     sender = await a_hook(harness, coalesce_seconds=30)
     received = []
     for number in range(5):
-        received.append(await sender.send(json.dumps({"number": number}).encode(), id=f"d-{number}"))
+        received.append(await sender.send(json.dumps({"number": number}).encode(), delivery=f"d-{number}"))
         harness.clock.advance(SECOND)
     assert [each.answer for each in received] == ["run", "folded", "folded", "folded", "folded"]
     assert len({each.delivery.run_id for each in received}) == 1
@@ -227,22 +228,22 @@ async def test_a_burst_is_folded_into_one_run(harness):
     assert harness.executor.ran == []
     await harness.turn_at(NOON + 30 * SECOND)
     assert len(harness.executor.ran) == 1
-    after = await sender.send(b"later", id="later")  # the run has begun, so this is the next one's
+    after = await sender.send(b"later", delivery="later")  # the run has begun, so this is the next one's
     assert after.answer == "run"
     assert after.delivery.run_id != received[0].delivery.run_id
 
 
 async def test_a_run_takes_no_more_than_a_hundred_deliveries(harness):
     sender = await a_hook(harness, coalesce_seconds=60, per_minute=600)
-    received = [await sender.send(str(each).encode(), id=str(each)) for each in range(rules.MAX_FOLDED + 1)]
+    received = [await sender.send(str(each).encode(), delivery=str(each)) for each in range(rules.MAX_FOLDED + 1)]
     assert len({each.delivery.run_id for each in received}) == 2
 
 
 async def test_a_ping_and_an_event_outside_the_filter_start_nothing(harness):
     sender = await a_hook(harness, events=("push",))
-    assert (await sender.send(b"1", id="1", event="ping")).answer == "ping"
-    assert (await sender.send(b"2", id="2", event="issues")).answer == "filtered"
-    assert (await sender.send(b"3", id="3", event="push")).answer == "run"
+    assert (await sender.send(b"1", delivery="1", event="ping")).answer == "ping"
+    assert (await sender.send(b"2", delivery="2", event="issues")).answer == "filtered"
+    assert (await sender.send(b"3", delivery="3", event="push")).answer == "run"
     await harness.turn()
     assert len(harness.executor.ran) == 1
     assert sorted(each.outcome for each in await deliveries(sender)) == ["filtered", "ping", "run"]
@@ -251,15 +252,15 @@ async def test_a_ping_and_an_event_outside_the_filter_start_nothing(harness):
 async def test_more_deliveries_than_a_minute_allows_are_put_off(harness):
     sender = await a_hook(harness, per_minute=3)
     for number in range(3):
-        await sender.send(str(number).encode(), id=str(number))
+        await sender.send(str(number).encode(), delivery=str(number))
         harness.clock.advance(SECOND)
     with pytest.raises(TooManyDeliveries) as refused:
-        await sender.send(b"3", id="3")
+        await sender.send(b"3", delivery="3")
     assert refused.value.seconds == 57
     assert await codes(harness) == ["hook_busy"]
-    assert (await sender.send(b"0", id="0")).answer == "duplicate"  # counts for nothing
+    assert (await sender.send(b"0", delivery="0")).answer == "duplicate"  # counts for nothing
     harness.clock.advance(57 * SECOND)
-    assert (await sender.send(b"3", id="3")).answer == "run"
+    assert (await sender.send(b"3", delivery="3")).answer == "run"
 
 
 async def test_a_hook_that_notifies_needs_no_model(harness):
@@ -306,7 +307,7 @@ async def test_the_tools_of_a_run_and_its_session_are_those_that_were_set(harnes
     assert not {"fetch_page", "run_command"} & set(wake.tools)
     assert wake.session_config["tool_ids"] == list(wake.tools)
     await harness.node.services.hooks.change(sender.hook.id, harness.user.id, {"tools": ("read_file",)})
-    wake_id = (await sender.send(b"2", id="2")).delivery.wake_id
+    wake_id = (await sender.send(b"2", delivery="2")).delivery.wake_id
     assert (await harness.node.wakes.get(wake_id, harness.user.id)).tools == ("read_file",)
 
 
@@ -319,7 +320,7 @@ async def test_a_tool_that_the_agent_does_not_have_is_refused(harness):
 async def test_the_runs_of_a_hook_have_a_brake_of_their_own(harness):
     sender = await a_hook(harness, per_minute=600)
     for number in range(61):
-        await sender.send(str(number).encode(), id=str(number))
+        await sender.send(str(number).encode(), delivery=str(number))
     await harness.turn()
     assert len(harness.executor.ran) == 60
     assert "token_brake" in await codes(harness)
@@ -338,10 +339,10 @@ async def test_deleting_a_hook_cancels_what_has_not_begun(harness):
 
 async def test_payloads_are_deleted_before_the_list_and_not_while_a_run_waits(harness):
     sender = await a_hook(harness)
-    first = await sender.send(b"first", id="1")
+    first = await sender.send(b"first", delivery="1")
     await harness.turn()
     await harness.node.pauses.pause(harness.user.id, harness.agent.id)
-    waiting = await sender.send(b"second", id="2")
+    waiting = await sender.send(b"second", delivery="2")
     harness.clock.advance(4 * DAY)
     await harness.node.engine.upkeep.forget()
     read = harness.node.services.hooks.delivery

@@ -30,7 +30,9 @@ app = typer.Typer(
 
 Named = Annotated[
     str,
-    typer.Argument(metavar="HOOK", help="A hook, by name, id or the beginning of the id; `wakeful hook ls` shows them."),
+    typer.Argument(
+        metavar="HOOK", help="A hook, by name, id or the beginning of the id; `wakeful hook ls` shows them."
+    ),
 ]
 AskSecret = Annotated[
     bool,

@@ -31,7 +31,7 @@ _PRINTABLE = re.compile(r"[!-~]+")
 Headers = Mapping[str, str]  # by their names in lower case
 
 
-class Unproven(Exception):  # noqa: N818  (a fact about a delivery, which callers turn into an error)
+class Unproven(Exception):
     """A delivery that does not prove to come from the sender."""
 
     def __init__(self, why: Refusal) -> None:

@@ -31,9 +31,7 @@ MAX_WEBHOOKS = 20  # of one person
 MAX_NAME = 100
 MAX_URL = 2_000
 # Waits between the attempts: eight within a day, as Standard Webhooks recommends.
-LADDER = tuple(
-    timedelta(seconds=seconds) for seconds in (5, 5 * 60, 30 * 60, 2 * 3600, 5 * 3600, 8 * 3600, 8 * 3600)
-)
+LADDER = tuple(timedelta(seconds=seconds) for seconds in (5, 5 * 60, 30 * 60, 2 * 3600, 5 * 3600, 8 * 3600, 8 * 3600))
 OFF_AFTER = timedelta(days=5)  # of failures without a success
 KEEP = timedelta(days=30)  # messages
 OLD_SECRET = timedelta(hours=24)  # for which messages are signed with the secret before a rotation too

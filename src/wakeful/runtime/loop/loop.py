@@ -12,7 +12,7 @@ from wakeful.domain.agents import skills
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import EndedEarly, RunEvent, StepSaved, StreamStart
 from wakeful.domain.frames import recall_update, server_note, wake_fired
-from wakeful.domain.hooks.payload import frame
+from wakeful.domain.hooks import payload
 from wakeful.domain.types import ClaimedRun, Message, Run, RunNote, Wake
 from wakeful.domain.wakes.kinds import kind_of
 from wakeful.runtime.executor import BeforeCall, RunStopped, Stop
@@ -242,5 +242,5 @@ def _opening(state: RunState, wake: Wake, count: int) -> list[StepSaved]:
         source = source if data is None else "hook"
         steps.append(state.step("user", wake.instructions, is_recall=kind.is_recall, source=source, label=label))
     if data is not None and count <= len(preloaded) + 1:
-        steps.append(state.step("user", frame(data), {"hook": data.hook}, source="hook_data", label=label))
+        steps.append(state.step("notice", payload.frame(data), {"note": "hook"}, label=label))
     return steps

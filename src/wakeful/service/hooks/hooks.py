@@ -72,8 +72,9 @@ class Hooks:
         hook_id = ids.new_id(now)
         given = None if secret is None else schemes.check_secret(scheme, secret)
         made = given or schemes.make_secret(scheme)
+        values: dict[str, Any] = {"session_id": None, "instructions": ""} | dict(fields)
         hook = Hook(
-            **{"session_id": None, "instructions": ""} | dict(fields),
+            **values,
             id=hook_id,
             user_id=user_id,
             agent_id=agent_id,

@@ -58,9 +58,7 @@ class Receiving:
         self._dummy = schemes.make_secret("github")
         self._noted: OrderedDict[str, datetime] = OrderedDict()  # by hook: when a refusal was last saved
 
-    async def receive(
-        self, hook_id: str, headers: schemes.Headers, body: bytes, *, is_test: bool = False
-    ) -> Received:
+    async def receive(self, hook_id: str, headers: schemes.Headers, body: bytes, *, is_test: bool = False) -> Received:
         """Take a delivery: durable when this returns, with its run id. A test passes the filter of events.
 
         Raises UnknownHook or BadSignature, which say nothing of the hook, or the reason why the sender should not or

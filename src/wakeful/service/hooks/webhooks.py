@@ -50,9 +50,9 @@ class Webhooks:
         """Add a webhook, if its address is that of a public host."""
         now = self._clock.now()
         webhook_id, secret = ids.new_id(now), schemes.make_secret("standard")
+        values: dict[str, Any] = {**fields, **await self._checked(url)}
         webhook = Webhook(
-            **fields,
-            **await self._checked(url),
+            **values,
             id=webhook_id,
             user_id=user_id,
             secret=secrets.encrypt(self._device_key, secret, webhook_id),

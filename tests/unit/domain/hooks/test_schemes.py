@@ -105,7 +105,17 @@ def test_a_timestamp_cannot_be_replaced(vector):
 
 @pytest.mark.parametrize(
     "signature",
-    ["", "t=1", "v1=00", "t=1,t=2,v1=00", "t=-1,v1=00", "t=1614265330", "t=٣,v1=00", "t=" + "9" * 400 + ",v1=00", ",,=,"],
+    [
+        "",
+        "t=1",
+        "v1=00",
+        "t=1,t=2,v1=00",
+        "t=-1,v1=00",
+        "t=1614265330",
+        "t=٣,v1=00",
+        "t=" + "9" * 400 + ",v1=00",
+        ",,=,",
+    ],
 )
 def test_a_malformed_stripe_signature_is_refused(signature):
     assert refusal("stripe", {"stripe-signature": signature}, b"{}", [STRIPE[3]]) in ("missing", "malformed")
@@ -145,7 +155,9 @@ def test_an_unfit_secret_is_refused_without_being_named(secret):
     assert secret not in refused.value.message
 
 
-@pytest.mark.parametrize("secret", ["a" * 40, "whsec_not base64!!!!!!!!", "whsec_" + base64.b64encode(b"x" * 8).decode()])
+@pytest.mark.parametrize(
+    "secret", ["a" * 40, "whsec_not base64!!!!!!!!", "whsec_" + base64.b64encode(b"x" * 8).decode()]
+)
 def test_a_secret_of_standard_webhooks_has_its_form(secret):
     with pytest.raises(BadSecret):
         schemes.check_secret("standard", secret)

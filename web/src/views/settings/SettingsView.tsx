@@ -20,6 +20,7 @@ import { People } from "./People";
 import { Push } from "./Push";
 import { Storage } from "./Storage";
 import { Tokens } from "./Tokens";
+import { Webhooks } from "./Webhooks";
 import { You } from "./You";
 import "./SettingsView.css";
 
@@ -37,6 +38,7 @@ export default function SettingsView() {
         {isAdmin && <You />}
         {isAdmin && <Push />}
         {isAdmin && <Channels />}
+        {isAdmin && <Webhooks />}
         {isAdmin && <Tokens />}
         {isAdmin && me.user.role === "owner" && <People meId={me.user.id} />}
         {isAdmin && me.user.role === "owner" && isShared && <Nodes />}
@@ -142,7 +144,7 @@ function About() {
     <SettingsSection title="About" text="Agents that set their own alarm.">
       <p>
         Wakeful {about?.version}. This page loads nothing from other sites. Data leaves this server only through models,
-        channels, push messages, MCP servers, the web pages that agents fetch, and commands if the settings file gives
+        channels, webhooks, push messages, MCP servers, the web pages that agents fetch, and commands if the settings file gives
         them network access.
       </p>
       <p className="row">

@@ -52,9 +52,7 @@ CoalesceSeconds = Annotated[
 PerMinute = Annotated[
     int, Field(ge=1, le=rules.MAX_PER_MINUTE, description="Deliveries that it takes in a minute; more get 429.")
 ]
-ModeField = Annotated[
-    Mode, Field(description="run: the agent is woken. notify: you are notified, without a model.")
-]
+ModeField = Annotated[Mode, Field(description="run: the agent is woken. notify: you are notified, without a model.")]
 Instructions = Annotated[
     Text, Field(description="What the agent reads before what was sent; with `notify`, the text above it.")
 ]
@@ -115,7 +113,7 @@ class NewHook(RequestBody):
     name: Name
     scheme: Scheme = Field(description="Who sends, and so how a delivery is proven.")
     instructions: Instructions = ""
-    events: Events = []
+    events: Events = Field(default_factory=list[str])
     tools: ToolNames | None = None
     coalesce_seconds: CoalesceSeconds = 0
     per_minute: PerMinute = rules.PER_MINUTE
@@ -145,7 +143,7 @@ class Rotation(RequestBody):
     secret: Secret | None = None
 
 
-class DeliveryShape(Shape):
+class HookDeliveryShape(Shape):
     """A delivery that was accepted."""
 
     id: str
@@ -158,12 +156,12 @@ class DeliveryShape(Shape):
     size: int = Field(description="Bytes of the body.")
 
 
-class DeliveryDetail(DeliveryShape):
+class HookDeliveryDetail(HookDeliveryShape):
     payload: str | None = Field(description="The body, as text. Null: it was deleted, or never kept.")
 
 
-class DeliveryList(Sparse):
-    deliveries: list[DeliveryShape]
+class HookDeliveryList(Sparse):
+    deliveries: list[HookDeliveryShape]
     next: str | None
 
 
@@ -242,11 +240,11 @@ async def delete_hook(caller: Admin, services: ServicesDep, hook_id: PathId) -> 
 @router.get("/hooks/{hook_id}/deliveries")
 async def list_deliveries(
     caller: Reader, services: ServicesDep, hook_id: PathId, page: Page = None, most: Most = 50
-) -> DeliveryList:
+) -> HookDeliveryList:
     """List the deliveries of a hook of the last 30 days, the latest first."""
     found = await services.hooks.deliveries(hook_id, caller.user.id, before=read_page(page), most=most)
-    return DeliveryList(
-        deliveries=[DeliveryShape.model_validate(each) for each in found],
+    return HookDeliveryList(
+        deliveries=[HookDeliveryShape.model_validate(each) for each in found],
         next=next_page(found, most, lambda each: (each.at, each.id)),
     )
 
@@ -254,11 +252,11 @@ async def list_deliveries(
 @router.get("/hooks/{hook_id}/deliveries/{delivery_id}")
 async def get_delivery(
     caller: Reader, services: ServicesDep, hook_id: PathId, delivery_id: PathId
-) -> DeliveryDetail:
+) -> HookDeliveryDetail:
     """Return a delivery with its body."""
     found = await services.hooks.delivery(hook_id, caller.user.id, delivery_id)
     text = None if found.body is None else found.body.decode("utf-8", "replace")
-    return DeliveryDetail.from_fields(found.delivery, payload=text)
+    return HookDeliveryDetail.from_fields(found.delivery, payload=text)
 
 
 @router.post("/hooks/{hook_id}", status_code=202, response_model=DeliveryAnswer)

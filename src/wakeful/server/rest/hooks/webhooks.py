@@ -80,7 +80,7 @@ class WebhookChange(RequestBody):
     enabled: bool | None = None
 
 
-class MessageShape(Shape):
+class WebhookDeliveryShape(Shape):
     """An event for a webhook, and how sending it went. `id` is the `webhook-id` that the receiver gets."""
 
     id: str
@@ -99,8 +99,8 @@ class MessageShape(Shape):
         return cls.from_fields(message, data=orjson.loads(message.data))
 
 
-class MessageList(Sparse):
-    deliveries: list[MessageShape]
+class WebhookDeliveryList(Sparse):
+    deliveries: list[WebhookDeliveryShape]
     next: str | None
 
 
@@ -148,19 +148,19 @@ async def rotate_webhook(caller: Admin, services: ServicesDep, webhook_id: PathI
 
 
 @router.post("/webhooks/{webhook_id}/test")
-async def test_webhook(caller: Admin, services: ServicesDep, webhook_id: PathId) -> MessageShape:
+async def test_webhook(caller: Admin, services: ServicesDep, webhook_id: PathId) -> WebhookDeliveryShape:
     """Send a test message, also if the webhook is off, and return the result."""
-    return MessageShape.of(await services.webhooks.test(webhook_id, caller.user.id))
+    return WebhookDeliveryShape.of(await services.webhooks.test(webhook_id, caller.user.id))
 
 
 @router.get("/webhooks/{webhook_id}/deliveries")
 async def list_webhook_deliveries(
     caller: Reader, services: ServicesDep, webhook_id: PathId, page: Page = None, most: Most = 50
-) -> MessageList:
+) -> WebhookDeliveryList:
     """List the deliveries of a webhook of the last 30 days, the latest first."""
     found = await services.webhooks.deliveries(webhook_id, caller.user.id, before=read_page(page), most=most)
-    return MessageList(
-        deliveries=[MessageShape.of(each) for each in found],
+    return WebhookDeliveryList(
+        deliveries=[WebhookDeliveryShape.of(each) for each in found],
         next=next_page(found, most, lambda each: (each.created_at, each.id)),
     )
 
@@ -168,9 +168,9 @@ async def list_webhook_deliveries(
 @router.post("/webhooks/{webhook_id}/deliveries/{delivery_id}/replay", status_code=202)
 async def replay_delivery(
     caller: Admin, services: ServicesDep, webhook_id: PathId, delivery_id: PathId
-) -> MessageShape:
+) -> WebhookDeliveryShape:
     """Send a delivery again, under its own id."""
-    return MessageShape.of(await services.webhooks.replay(webhook_id, caller.user.id, delivery_id))
+    return WebhookDeliveryShape.of(await services.webhooks.replay(webhook_id, caller.user.id, delivery_id))
 
 
 def _fields(webhook: Webhook) -> dict[str, Any]:
