@@ -14,7 +14,7 @@ from wakeful.domain import attachments, labels
 from wakeful.domain.bounds.bounds import PRESETS
 from wakeful.domain.types import Bounds
 from wakeful.server.app import create_app
-from wakeful.server.login_attempts import Tries
+from wakeful.server.login.attempts import Tries
 from wakeful.server.ws.frame_schema import describe_frames
 
 FOLDER = Path(__file__).parent.parent / "web/src/api"

@@ -15,7 +15,7 @@ from wakeful.domain.agents.agents import TOOLSETS
 from wakeful.domain.events import SessionFrame, UserFrame, wire_name
 from wakeful.domain.wakes.when import FORMS
 from wakeful.server.app import create_app
-from wakeful.server.login_attempts import Tries
+from wakeful.server.login.attempts import Tries
 from wakeful.tools.registry import Tool
 
 FOLDER = Path(__file__).parent.parent / "docs/reference"

@@ -18,9 +18,10 @@ from wakeful.app.building import Wakeful
 from wakeful.app.serving import build_http
 from wakeful.clock import ManualClock
 from wakeful.domain.people.accounts import Identity
-from wakeful.server import auth, errors, login
+from wakeful.server import auth, errors
 from wakeful.server.gate import COOKIE, PAGE_HEADER, Gate
-from wakeful.server.login_attempts import Tries
+from wakeful.server.login import login
+from wakeful.server.login.attempts import Tries
 from wakeful.server.rest.people import accounts as rest_accounts
 from wakeful.server.ws.protocol import Wire
 from wakeful.service.people.accounts import Accounts, NewLogin

@@ -77,7 +77,7 @@ async def test_edit_moves_a_run_of_any_kind_to_a_time_in_the_zone_of_the_browser
         ).click()
         dialog = dialog_of(page)
         await dialog.get_by_label("When").fill(at.strftime("%Y-%m-%dT%H:%M"))
-        await expect(dialog.locator(".next-times li")).to_contain_text(at.strftime("%-I:%M"))
+        await expect(dialog.locator(".next-times li")).to_contain_text(at.strftime("%-H:%M"))
         await dialog.get_by_role("button", name="Save").click()
         await expect(dialog).to_have_count(0)
     assert datetime.fromisoformat((await server.call("GET", f"/wakes/{wake_id}"))["nominal_at"]) == at

@@ -15,7 +15,7 @@ from live_server import Server
 from wakeful.domain.types import Notice
 from wakeful.server.app import application
 from wakeful.server.gate import COOKIE
-from wakeful.server.login_page import STORAGE_KEY
+from wakeful.server.login.page import STORAGE_KEY
 from wakeful.server.page import page_router
 
 PATIENCE = 20_000  # milliseconds

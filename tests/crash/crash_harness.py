@@ -23,7 +23,7 @@ from crash.node_process import STEPS, Script, book, work
 from forked_process import fork
 from harness import SECOND, Harness
 from wakeful.app.building import build
-from wakeful.app.files import database_of
+from wakeful.app.data.files import database_of
 from wakeful.config import Settings
 from wakeful.domain.types import Wake
 

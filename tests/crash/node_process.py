@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from harness import Harness
-from wakeful.app import build_engine, building
+from wakeful.app import building
+from wakeful.app.build import engine as build_engine
 from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.events import RunEvent, StepSaved

@@ -8,7 +8,7 @@ import pytest
 
 from wakeful.domain import labels
 from wakeful.domain.people import accounts
-from wakeful.server.login_page import login_page
+from wakeful.server.login.page import login_page
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,8 +8,8 @@ from typing import Any
 import asyncpg
 
 from forked_process import fork
-from wakeful.app.files import database_of
-from wakeful.app.moving import move_store
+from wakeful.app.data.files import database_of
+from wakeful.app.data.moving import move_store
 from wakeful.config import Settings
 from wakeful.store.moving import copying
 

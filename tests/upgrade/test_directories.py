@@ -8,7 +8,7 @@ import pytest
 
 from upgrade.old_data import copy_old_data, running_old_server
 from wakeful.agentdb.keys.keys import load_device_key, to_recovery_key
-from wakeful.app.files import restore_device_key
+from wakeful.app.data.files import restore_device_key
 from wakeful.config import Settings
 from wakeful.domain.errors import Unavailable
 

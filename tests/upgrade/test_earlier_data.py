@@ -5,7 +5,7 @@ import os
 import pytest
 
 from upgrade.old_data import running_old_server
-from wakeful.app.earlier_data import DeviceKeyMissing, StoreMissing
+from wakeful.app.data.earlier_data import DeviceKeyMissing, StoreMissing
 from wakeful.service.agents import directory_file
 
 TELLING = ("store_behind", "database_unreadable", "database_behind")

@@ -12,9 +12,17 @@ from upgrade.moved_data import execute, move_and_die_at, rows_in_postgres, rows_
 from upgrade.old_data import copy_old_data, running_old_server
 from wakeful.app.building import build
 from wakeful.app.checks.database import check_database
-from wakeful.app.earlier_data import MOVED_FILE, StoreLeftBehind, StoreMoved
-from wakeful.app.files import database_of
-from wakeful.app.moving import AlreadyMoved, NodesRunning, NothingToMove, OtherTarget, move_store, place_of, undo_move
+from wakeful.app.data.earlier_data import MOVED_FILE, StoreLeftBehind, StoreMoved
+from wakeful.app.data.files import database_of
+from wakeful.app.data.moving import (
+    AlreadyMoved,
+    NodesRunning,
+    NothingToMove,
+    OtherTarget,
+    move_store,
+    place_of,
+    undo_move,
+)
 from wakeful.config import Settings
 from wakeful.service.store_moves import StoreMoving
 from wakeful.store.drivers.sqlite import hold

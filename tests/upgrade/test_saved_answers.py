@@ -6,7 +6,7 @@ import pytest
 from harness import MINUTE
 from live_server import eventually
 from upgrade.old_data import ClockOf01, running_old_server
-from wakeful.app.files import database_of
+from wakeful.app.data.files import database_of
 from wakeful.config import Settings
 from wakeful.store.rows import to_micros
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from itertools import chain, repeat
 from pathlib import Path
 
-from wakeful.app.server_lock import FILE_NAME
+from wakeful.app.data.server_lock import FILE_NAME
 
 # A command that looks at the file holds the lock for a moment. A second node on the same data directory gets the lock
 # when the first one ends.

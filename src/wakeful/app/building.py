@@ -5,14 +5,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from wakeful.app.build_base import build_base
-from wakeful.app.build_engine import build_engine
-from wakeful.app.build_loop import build_briefings, build_loop, build_models
-from wakeful.app.build_services import build_services
-from wakeful.app.build_tools import build_fetcher, build_mcp_servers, build_tools
-from wakeful.app.directories import make_private
-from wakeful.app.earlier_data import check_empty_store
-from wakeful.app.files import note_started
+from wakeful.app.build.base import build_base
+from wakeful.app.build.engine import build_engine
+from wakeful.app.build.loop import build_briefings, build_loop, build_models
+from wakeful.app.build.services import build_services
+from wakeful.app.build.tools import build_fetcher, build_mcp_servers, build_tools
+from wakeful.app.data.directories import make_private
+from wakeful.app.data.earlier_data import check_empty_store
+from wakeful.app.data.files import note_started
 from wakeful.clock import Clock
 from wakeful.config import Settings
 from wakeful.domain.bounds.limits import Rules

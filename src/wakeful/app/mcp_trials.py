@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from shutil import which
 
-from wakeful.app.build_tools import build_mcp_servers
+from wakeful.app.build.tools import build_mcp_servers
 from wakeful.app.logs.lines import keep_quiet
 from wakeful.config import Settings
 from wakeful.tools.confinement.rules import SEARCH_PATH

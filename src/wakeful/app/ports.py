@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from wakeful.app.server_lock import find_running
+from wakeful.app.data.server_lock import find_running
 from wakeful.domain.errors import Unavailable
 
 BACKLOG = 2048  # connections that wait in the kernel

@@ -9,7 +9,7 @@ from wakeful.app.building import Wakeful
 from wakeful.app.logs.writer import count_dropped
 from wakeful.server.app import create_app
 from wakeful.server.gate import Gate
-from wakeful.server.login_attempts import Tries
+from wakeful.server.login.attempts import Tries
 from wakeful.service.people.first_start import settle_owner
 from wakeful.tools.confinement.probe import find_confinement
 

@@ -23,7 +23,7 @@ def _stay_here() -> None:
 def show(as_json: AsJson = False) -> None:
     """Print the recovery key. It decrypts everything here, so keep it secret."""
     settings = read_settings()
-    from wakeful.app.files import show_recovery_key
+    from wakeful.app.data.files import show_recovery_key
 
     with failing():
         text = show_recovery_key(settings)
@@ -39,7 +39,7 @@ def restore(
 ) -> None:
     """Restore the device key from its recovery key. An existing key is moved aside, not overwritten."""
     settings = read_settings()
-    from wakeful.app.files import restore_device_key
+    from wakeful.app.data.files import restore_device_key
 
     try:
         # Never as an argument: the shell would keep it in its history.
@@ -58,7 +58,7 @@ def restore(
 def rotate(as_json: AsJson = False) -> None:
     """Replace the device key; the old one is kept beside it. Stop the server first."""
     settings = read_settings()
-    from wakeful.app.files import rotate_device_key
+    from wakeful.app.data.files import rotate_device_key
 
     with failing():
         text, locked = rotate_device_key(settings)

@@ -34,7 +34,7 @@ def move(
     refuse_remote("`wakeful move` moves the store of")
     settings = read_settings()
     url = _address(to, settings)
-    from wakeful.app.moving import move_store, place_of, undo_move
+    from wakeful.app.data.moving import move_store, place_of, undo_move
 
     place, store = place_of(url), settings.data_dir
     with failing():

@@ -97,7 +97,7 @@ def _version() -> str:
 
 def _set_data_aside(settings: "Settings", *, is_confirmed: bool) -> None:
     """Move the data of an earlier server aside, after asking, so that the server starts like a new one."""
-    from wakeful.app.set_aside import find_earlier, set_aside
+    from wakeful.app.data.set_aside import find_earlier, set_aside
 
     with failing():
         earlier = find_earlier(settings)
@@ -119,7 +119,7 @@ def _show_start(settings: "Settings") -> None:
     """Print on a terminal what takes the next seconds. A log that is not a terminal has lines of its own."""
     if not sys.stderr.isatty():
         return
-    from wakeful.app.earlier_data import is_first_start
+    from wakeful.app.data.earlier_data import is_first_start
 
     if is_first_start(settings):
         print_note(f"First start: creating a store in {settings.data_dir} and a device key in {settings.config_dir} …")

@@ -8,8 +8,9 @@ from fastapi import FastAPI
 from starlette.datastructures import State
 
 from wakeful.domain.agents.confinement import Confined
-from wakeful.server import api_docs, auth, errors, login
-from wakeful.server.login_attempts import Tries
+from wakeful.server import api_docs, auth, errors
+from wakeful.server.login import login
+from wakeful.server.login.attempts import Tries
 from wakeful.server.page import page_router
 from wakeful.server.rest.agents import agents, instruction_files, mcp_servers
 from wakeful.server.rest.database import database, rows, tables, views

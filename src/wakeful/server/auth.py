@@ -16,7 +16,7 @@ from starlette.requests import HTTPConnection
 from wakeful.domain.people.accounts import Identity, NotSignedIn, check_scope
 from wakeful.domain.types import Scope
 from wakeful.server.gate import COOKIE, PAGE_HEADER
-from wakeful.server.login_attempts import Tries
+from wakeful.server.login.attempts import Tries
 from wakeful.service.people.accounts import Accounts
 
 # Only for the OpenAPI description: the gate has checked them before a route is found.

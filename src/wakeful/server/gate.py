@@ -24,9 +24,9 @@ from wakeful.server.limits.body_limits import (
     limited,
 )
 from wakeful.server.limits.connections import mark_authenticated
-from wakeful.server.login_attempts import Tries
+from wakeful.server.login.attempts import Tries
+from wakeful.server.login.tickets import take_ticket, target_of
 from wakeful.server.security_headers import SECURITY_HEADERS
-from wakeful.server.tickets import take_ticket, target_of
 from wakeful.server.ws.socket_counts import SocketCounts
 from wakeful.service.people.accounts import Accounts
 

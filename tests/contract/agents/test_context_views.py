@@ -6,7 +6,7 @@ from harness import HOUR, NOON, doing
 from wakeful.domain.doors.brief import BriefRefused
 from wakeful.domain.doors.next_run import NextRunRequest, UnknownView, ViewNeedsParameters
 from wakeful.domain.doors.recall import RecallRequest
-from wakeful.runtime.loop.prompt import system_prompt
+from wakeful.runtime.loop.context.prompt import system_prompt
 from wakeful.service.agents.database import By
 from wakeful.service.agents.database_prompt import DatabasePrompt
 from wakeful.service.sessions.briefing import Briefings

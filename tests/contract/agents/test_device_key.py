@@ -8,9 +8,9 @@ import pytest
 from harness import NOON
 from wakeful.agentdb.errors import DatabaseLocked
 from wakeful.agentdb.keys import keys
-from wakeful.app import files
 from wakeful.app.building import build
-from wakeful.app.files import rotate_device_key, show_recovery_key
+from wakeful.app.data import files
+from wakeful.app.data.files import rotate_device_key, show_recovery_key
 from wakeful.config import Settings
 from wakeful.domain.errors import Conflict, NotFound, Unavailable
 from wakeful.domain.types import User

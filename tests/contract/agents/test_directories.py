@@ -10,7 +10,7 @@ import pytest
 from harness import HOUR, MINUTE, SECOND, Harness
 from wakeful.agentdb.keys.keys import load_device_key, to_recovery_key
 from wakeful.app.building import build
-from wakeful.app.files import restore_device_key, rotate_device_key
+from wakeful.app.data.files import restore_device_key, rotate_device_key
 from wakeful.config import Settings
 from wakeful.domain.agents.directories import MemoryElsewhere
 from wakeful.domain.errors import Conflict, Unavailable

@@ -16,7 +16,7 @@ from wakeful.domain.doors.next_run import NextRunRequest, NoNextRun, SelfSchedul
 from wakeful.domain.errors import Invalid
 from wakeful.domain.people.accounts import Identity
 from wakeful.domain.types import FOREVER
-from wakeful.runtime.loop.prompt import system_prompt
+from wakeful.runtime.loop.context.prompt import system_prompt
 from wakeful.service.agents.database_prompt import DatabasePrompt
 from wakeful.service.sessions.briefing import Briefings
 from wakeful.service.wakes.next_runs import NextRuns

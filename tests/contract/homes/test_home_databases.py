@@ -7,7 +7,7 @@ import pytest
 from harness import HOUR, MINUTE, Harness, doing
 from wakeful.agentdb.errors import DatabaseUnreadable, DataConflict
 from wakeful.app.building import build
-from wakeful.app.files import rotate_device_key
+from wakeful.app.data.files import rotate_device_key
 from wakeful.config import Settings
 from wakeful.domain.agents.homes import HomeTaken
 from wakeful.domain.errors import Unavailable

@@ -8,7 +8,7 @@ import pytest
 from asgi_client import opened_doors, opened_rest
 from harness import Harness, eventually
 from openai_server import OpenAIServer, listing
-from wakeful.app.files import rotate_device_key
+from wakeful.app.data.files import rotate_device_key
 from wakeful.config import Settings
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.models.models import Model, ModelKeyUnreadable

@@ -11,7 +11,7 @@ import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON, Harness
 from network.push_service import Browser, PushService, from_base64url
-from wakeful.app.files import rotate_device_key
+from wakeful.app.data.files import rotate_device_key
 from wakeful.config import Settings
 from wakeful.domain import ids
 from wakeful.domain.inbox import channels as outlet_rules

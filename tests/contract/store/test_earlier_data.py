@@ -10,12 +10,12 @@ import asyncpg
 import pytest
 
 from wakeful.agentdb.keys.keys import fingerprint, load_device_key
-from wakeful.app import set_aside as setting_aside
 from wakeful.app.building import build
-from wakeful.app.earlier_data import DeviceKeyMissing, StoreLeftBehind, StoreMissing
-from wakeful.app.files import rotate_device_key, show_recovery_key
+from wakeful.app.data import set_aside as setting_aside
+from wakeful.app.data.earlier_data import DeviceKeyMissing, StoreLeftBehind, StoreMissing
+from wakeful.app.data.files import rotate_device_key, show_recovery_key
+from wakeful.app.data.set_aside import CannotSetAside, StoreHasContent, find_earlier, set_aside
 from wakeful.app.serving import welcome
-from wakeful.app.set_aside import CannotSetAside, StoreHasContent, find_earlier, set_aside
 from wakeful.config import Settings
 from wakeful.service.agents import directory_file
 from wakeful.service.agents.database import By

@@ -18,7 +18,7 @@ from machine import allowed
 from wakeful.agentdb.files import files
 from wakeful.agentdb.keys.agent_keys import Vault
 from wakeful.agentdb.keys.keys import load_device_key
-from wakeful.app.files import STORE_FILE
+from wakeful.app.data.files import STORE_FILE
 from wakeful.service.agents.database_files import By
 
 COLUMNS: list[dict[str, Any]] = [{"name": "title", "type": "text"}]

@@ -7,7 +7,7 @@ from hashlib import sha256
 import pytest
 
 from harness import NOON
-from wakeful.app.files import STORE_FILE, database_of
+from wakeful.app.data.files import STORE_FILE, database_of
 from wakeful.config import Settings
 from wakeful.domain import ids
 from wakeful.domain.types import User

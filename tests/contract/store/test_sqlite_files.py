@@ -16,7 +16,7 @@ import pytest
 
 import forked_process
 from harness import NOON, Harness
-from wakeful.app.files import STORE_FILE
+from wakeful.app.data.files import STORE_FILE
 from wakeful.domain import ids
 from wakeful.domain.types import User
 from wakeful.store.errors import StoreFull, StoreInUse, StoreUnavailable, StoreUnreadable

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON, Harness
-from wakeful.app.files import STORE_FILE
+from wakeful.app.data.files import STORE_FILE
 from wakeful.domain import ids
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.news import News, SessionChanged, WakeChanged, WakeDueSooner

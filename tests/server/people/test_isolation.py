@@ -30,7 +30,7 @@ from harness import eventually
 from network.push_service import Browser
 from network.raw_requests import send_raw
 from wakeful.app.building import Wakeful, build
-from wakeful.app.files import database_of
+from wakeful.app.data.files import database_of
 from wakeful.app.serving import build_http, welcome
 from wakeful.config import Settings
 from wakeful.domain.runs.approvals import Allowance, Approval

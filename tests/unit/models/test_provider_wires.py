@@ -25,7 +25,7 @@ import google_server
 import ollama_server
 from network.tls_proxy import tls_proxy
 from openai_server import OpenAIServer, call, calls, chunk, json_of, listing, raw, refuse, say, stream, text, usage
-from wakeful.app.files import database_of
+from wakeful.app.data.files import database_of
 from wakeful.clock import ManualClock
 from wakeful.config import Settings
 from wakeful.domain.models.lists import ModelNotListed

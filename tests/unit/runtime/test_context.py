@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wakeful.domain.types import Message
-from wakeful.runtime.loop.context import blocks, keep_from, measure, shorten, tokens_in, view
-from wakeful.runtime.loop.transcript import to_model
+from wakeful.runtime.loop.context.context import blocks, keep_from, measure, shorten, tokens_in, view
+from wakeful.runtime.loop.context.transcript import to_model
 
 WINDOW = 1_000
 

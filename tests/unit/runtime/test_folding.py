@@ -1,7 +1,7 @@
 import pytest
 
 from wakeful.domain.types import Message
-from wakeful.runtime.loop.folding import ALWAYS, MORE_TOOLS, WANTED, fold, tokens_of_tool, wanted_tools
+from wakeful.runtime.loop.context.folding import ALWAYS, MORE_TOOLS, WANTED, fold, tokens_of_tool, wanted_tools
 from wakeful.tools.registry import Arguments, Tool
 
 

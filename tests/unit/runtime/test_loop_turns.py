@@ -9,8 +9,8 @@ from harness import Harness
 from wakeful.domain.events import EndedEarly, StepSaved, StreamDelta, StreamEnd, StreamStart, ToolCall, ToolStarted
 from wakeful.domain.types import Budgets, Message, RunUsage
 from wakeful.runtime.executor import Stop
+from wakeful.runtime.loop.context.transcript import INTERRUPTED
 from wakeful.runtime.loop.loop import AgentLoop, RetryLimits
-from wakeful.runtime.loop.transcript import INTERRUPTED
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff
 from wakeful.runtime.models.scripted import LocalCall, Say, Spend, Think, scripted
 

@@ -15,7 +15,7 @@ from pydantic_ai.messages import (
 )
 
 from wakeful.domain.types import Message
-from wakeful.runtime.loop.transcript import INTERRUPTED, open_calls, to_data, to_model
+from wakeful.runtime.loop.context.transcript import INTERRUPTED, open_calls, to_data, to_model
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakeful.runtime.loop.truncation import is_cut
+from wakeful.runtime.loop.context.truncation import is_cut
 
 
 @pytest.mark.parametrize(

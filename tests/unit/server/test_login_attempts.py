@@ -4,8 +4,8 @@ import pytest
 
 from wakeful.clock import ManualClock
 from wakeful.domain.people.accounts import TooManyTries
-from wakeful.server import login_attempts as limits
-from wakeful.server.login_attempts import MAX_ADDRESSES, MAX_FROM_ALL, MAX_FROM_ONE, Tries
+from wakeful.server.login import attempts as limits
+from wakeful.server.login.attempts import MAX_ADDRESSES, MAX_FROM_ALL, MAX_FROM_ONE, Tries
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 

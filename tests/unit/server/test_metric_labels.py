@@ -3,7 +3,7 @@
 import time
 from datetime import UTC, datetime
 
-from wakeful.app.files import database_of
+from wakeful.app.data.files import database_of
 from wakeful.clock import ManualClock
 from wakeful.config import Settings
 from wakeful.domain.nodes import NodeIdentity

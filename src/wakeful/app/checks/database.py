@@ -11,8 +11,8 @@ import asyncpg
 
 from wakeful.agentdb.keys.keys import has_device_key
 from wakeful.app.checks.check import Check, skipped, wrong
-from wakeful.app.earlier_data import STORE_FILE, check_empty_store, check_not_moved, is_first_start
-from wakeful.app.files import device_key_of
+from wakeful.app.data.earlier_data import STORE_FILE, check_empty_store, check_not_moved, is_first_start
+from wakeful.app.data.files import device_key_of
 from wakeful.config import Settings
 from wakeful.domain.errors import WakefulError
 from wakeful.store.drivers.sqlite import size_of

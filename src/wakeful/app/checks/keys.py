@@ -5,8 +5,8 @@ from pathlib import Path
 
 from wakeful.agentdb.keys.keys import FILE_NAME, fingerprint, has_device_key
 from wakeful.app.checks.check import Check, warning, wrong
-from wakeful.app.earlier_data import check_device_key
-from wakeful.app.files import device_key_of
+from wakeful.app.data.earlier_data import check_device_key
+from wakeful.app.data.files import device_key_of
 from wakeful.config import TOKEN_FILE, Settings
 from wakeful.domain.errors import WakefulError
 from wakeful.service.agents import directory_file

@@ -17,9 +17,9 @@ import apsw
 
 import wakeful
 from wakeful.app.checks.check import Check, warning, wrong
-from wakeful.app.earlier_data import STORE_FILE
+from wakeful.app.data.earlier_data import STORE_FILE
+from wakeful.app.data.server_lock import FILE_NAME, Running
 from wakeful.app.ports import explain_taken
-from wakeful.app.server_lock import FILE_NAME, Running
 from wakeful.clock import SystemClock
 from wakeful.config import Settings
 from wakeful.domain.wakes.duration import format_duration

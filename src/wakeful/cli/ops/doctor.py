@@ -15,7 +15,7 @@ from wakeful.sources import FILE_NAME, find_config_dir
 
 if TYPE_CHECKING:
     from wakeful.app.checks.check import Check
-    from wakeful.app.server_lock import Running
+    from wakeful.app.data.server_lock import Running
     from wakeful.config import Settings
 
 _MODEL_SECONDS = 90.0  # a test request to a slow model
@@ -69,7 +69,7 @@ def _show(check: "Check") -> None:
 def _check_here(quick: bool) -> Iterator["Check"]:
     from wakeful.app.checks import database, keys, machine, model
     from wakeful.app.checks.check import Check, skipped, wrong
-    from wakeful.app.server_lock import find_running
+    from wakeful.app.data.server_lock import find_running
     from wakeful.config import ConfigError, load_settings
 
     path = find_config_dir(os.environ) / FILE_NAME

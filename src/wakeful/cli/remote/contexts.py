@@ -58,7 +58,7 @@ def load_contexts() -> Contexts:
 
 def save_contexts(contexts: Contexts) -> None:
     """Replace the file in one step."""
-    from wakeful.app.durable_files import replace_file  # only here: every command imports this module
+    from wakeful.app.data.durable_files import replace_file  # only here: every command imports this module
 
     path = contexts_path()
     text = {"current": contexts.current, "contexts": {name: asdict(each) for name, each in contexts.saved.items()}}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
-from wakeful.app.server_lock import Running, find_running
+from wakeful.app.data.server_lock import Running, find_running
 from wakeful.cli.fail import NOT_REACHED, WRONG, fail
 from wakeful.cli.remote.contexts import LOCAL, Context, load_contexts
 from wakeful.cli.remote.options import Asked, read_options

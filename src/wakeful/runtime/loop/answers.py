@@ -11,12 +11,12 @@ from wakeful.domain.frames import server_note
 from wakeful.domain.runs.repetition import without_repeats
 from wakeful.domain.types import RunNote
 from wakeful.runtime.loop.budget import NOTES
+from wakeful.runtime.loop.context.transcript import to_data
 from wakeful.runtime.loop.model_call import Reply
 from wakeful.runtime.loop.promises import check_promise, remind
 from wakeful.runtime.loop.run_state import RunState
 from wakeful.runtime.loop.text_calls import has_text_call, take_text_calls
 from wakeful.runtime.loop.tool_calls import call_all, shown
-from wakeful.runtime.loop.transcript import to_data
 
 
 async def act_on(state: RunState, reply: Reply) -> AsyncGenerator[RunEvent]:

@@ -18,16 +18,16 @@ from wakeful.domain.wakes.kinds import kind_of
 from wakeful.runtime.executor import BeforeCall, RunStopped, Stop
 from wakeful.runtime.loop.answers import act_on, end_early
 from wakeful.runtime.loop.budget import FINISH
-from wakeful.runtime.loop.compaction import make_room
-from wakeful.runtime.loop.context import view
-from wakeful.runtime.loop.folding import offered
+from wakeful.runtime.loop.context.compaction import make_room
+from wakeful.runtime.loop.context.context import view
+from wakeful.runtime.loop.context.folding import offered
+from wakeful.runtime.loop.context.prompt import steer, system_prompt
+from wakeful.runtime.loop.context.transcript import final_answer, open_calls, to_model
 from wakeful.runtime.loop.model_call import BudgetSpent, Reply, ask
 from wakeful.runtime.loop.planning import plan
 from wakeful.runtime.loop.promises import resume
-from wakeful.runtime.loop.prompt import steer, system_prompt
 from wakeful.runtime.loop.run_state import RetryLimits, RunState, SubagentLimits
 from wakeful.runtime.loop.tool_calls import call_all
-from wakeful.runtime.loop.transcript import final_answer, open_calls, to_model
 from wakeful.runtime.models.providers import Models
 from wakeful.runtime.waiting import Followed
 from wakeful.service.agents.database_files import AgentFiles

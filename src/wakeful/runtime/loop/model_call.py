@@ -29,10 +29,10 @@ from wakeful.domain.errors import Unavailable, WakefulError
 from wakeful.domain.events import RunEvent, StreamDelta, ThinkingDelta, ThinkingEnd, Waiting
 from wakeful.domain.runs.repetition import RepetitionBrake
 from wakeful.runtime.loop.budget import PriceUnknown
-from wakeful.runtime.loop.context import BYTES_PER_TOKEN
-from wakeful.runtime.loop.folding import offered
+from wakeful.runtime.loop.context.context import BYTES_PER_TOKEN
+from wakeful.runtime.loop.context.folding import offered
+from wakeful.runtime.loop.context.truncation import is_cut, note_cut, size_of
 from wakeful.runtime.loop.run_state import RunState, keepable
-from wakeful.runtime.loop.truncation import is_cut, note_cut, size_of
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelSilent
 from wakeful.runtime.models.openai_chat.chunks import MAX_CALLS
 from wakeful.runtime.waiting import EVERY, FIRST_SHOWN, Followed, pause

@@ -6,7 +6,7 @@ from pydantic_ai.messages import ToolCallPart
 
 from wakeful.domain import ids
 from wakeful.domain.runs.text_calls import TextCalls, find_calls, occurs_in
-from wakeful.runtime.loop.folding import MORE_TOOLS
+from wakeful.runtime.loop.context.folding import MORE_TOOLS
 from wakeful.runtime.loop.run_state import RunState
 
 

@@ -14,7 +14,7 @@ from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.texts import first_words
 from wakeful.domain.types import ClaimedRun
 from wakeful.runtime.loop.budget import Budget
-from wakeful.runtime.loop.context import tokens_in
+from wakeful.runtime.loop.context.context import tokens_in
 from wakeful.runtime.models.providers import Models
 from wakeful.service.metrics.metrics import Metrics
 from wakeful.service.runs.runs import RunService

@@ -17,11 +17,11 @@ from wakeful.domain.errors import Unavailable
 from wakeful.domain.events import RunEvent, ToolCall, ToolStarted
 from wakeful.runtime.loop.approval import ApprovalVerdict, ask_person
 from wakeful.runtime.loop.arguments import TooDeep, UnreadableArguments, read_arguments, to_keep
-from wakeful.runtime.loop.folding import is_more_tools, unfold
+from wakeful.runtime.loop.context.folding import is_more_tools, unfold
+from wakeful.runtime.loop.context.transcript import INTERRUPTED
 from wakeful.runtime.loop.parallel import Say, Worker, merge_events
 from wakeful.runtime.loop.run_state import RunState, keepable
 from wakeful.runtime.loop.subagents import saved_result, spawn
-from wakeful.runtime.loop.transcript import INTERRUPTED
 from wakeful.runtime.waiting import Followed
 from wakeful.service.retrying import insist
 from wakeful.tools.registry import ToolContext, ToolResult

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from wakeful.server.login_attempts import network_of
+from wakeful.server.login.attempts import network_of
 from wakeful.server.proxies import TrustedProxies
 
 log = logging.getLogger(__name__)

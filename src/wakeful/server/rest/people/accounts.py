@@ -9,9 +9,9 @@ from pydantic import AwareDatetime, Field
 from wakeful.domain.people.accounts import LOGIN_LASTS, TICKET_LASTS
 from wakeful.domain.types import Role, Scope, User
 from wakeful.server.auth import AccountsDep, Admin, Reader
+from wakeful.server.login.tickets import target_in, with_ticket
 from wakeful.server.rest.shapes import Done, Id, Label, PathId, RequestBody, Shape, TimeField, Zone, shape_of
 from wakeful.server.routes import DoorRoute
-from wakeful.server.tickets import target_in, with_ticket
 
 router = APIRouter(route_class=DoorRoute, tags=["accounts"])
 

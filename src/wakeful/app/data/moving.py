@@ -12,9 +12,9 @@ from pathlib import Path
 from secrets import token_hex
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from wakeful.app.earlier_data import MOVED_AGENTS, MOVED_FILE, STORE_FILE, check_device_key
-from wakeful.app.files import database_of, device_key_of
-from wakeful.app.server_lock import find_running
+from wakeful.app.data.earlier_data import MOVED_AGENTS, MOVED_FILE, STORE_FILE, check_device_key
+from wakeful.app.data.files import database_of, device_key_of
+from wakeful.app.data.server_lock import find_running
 from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.errors import Conflict, NotFound

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from wakeful.app.build_base import Base
+from wakeful.app.build.base import Base
 from wakeful.runtime.loop.loop import AgentLoop
 from wakeful.runtime.loop.run_state import SubagentLimits
 from wakeful.runtime.models.check import ModelTests

@@ -8,7 +8,7 @@ from wakeful.agentdb.errors import DatabaseLocked
 from wakeful.agentdb.keys import keys
 from wakeful.agentdb.keys.agent_keys import Vault, fits, unwraps_any
 from wakeful.agentdb.keys.keys import fingerprint, has_device_key, load_device_key, to_recovery_key
-from wakeful.app.earlier_data import MOVED_AGENTS, MOVED_FILE, STORE_FILE, check_empty_store
+from wakeful.app.data.earlier_data import MOVED_AGENTS, MOVED_FILE, STORE_FILE, check_empty_store
 from wakeful.clock import Clock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.errors import Conflict, NotFound

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from wakeful.agentdb.keys.agent_keys import Vault
 from wakeful.agentdb.process.engine import DatabaseEngine
-from wakeful.app.build_base import Base
-from wakeful.app.earlier_data import MOVED_AGENTS, MOVED_FILE
+from wakeful.app.build.base import Base
+from wakeful.app.data.earlier_data import MOVED_AGENTS, MOVED_FILE
 from wakeful.config import Settings
 from wakeful.domain.agents.agents import Known
 from wakeful.domain.hooks.hooks import tools_inside

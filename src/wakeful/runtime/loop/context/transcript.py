@@ -20,7 +20,7 @@ from pydantic_ai.messages import (
 
 from wakeful.domain.types import Message
 from wakeful.runtime.loop.arguments import keepable_call
-from wakeful.runtime.loop.context import SENT
+from wakeful.runtime.loop.context.context import SENT
 from wakeful.service.sessions.briefing import ImageBytes
 
 INTERRUPTED = (

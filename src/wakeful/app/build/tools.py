@@ -7,7 +7,7 @@ from importlib import import_module
 
 import httpx2
 
-from wakeful.app.build_base import Base
+from wakeful.app.build.base import Base
 from wakeful.config import Settings
 from wakeful.domain.labels import TOOLSETS
 from wakeful.server.services import Services

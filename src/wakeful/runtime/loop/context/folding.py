@@ -16,7 +16,7 @@ from wakeful.domain.doors.brief import named_tools
 from wakeful.domain.labels import TOOLSETS
 from wakeful.domain.types import Message
 from wakeful.runtime.loop.arguments import UnreadableArguments, read_arguments
-from wakeful.runtime.loop.context import tokens_in, view
+from wakeful.runtime.loop.context.context import tokens_in, view
 from wakeful.runtime.loop.run_state import RunState
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 

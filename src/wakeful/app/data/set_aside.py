@@ -7,8 +7,8 @@ from itertools import chain, count
 from pathlib import Path
 
 from wakeful.agentdb.keys.keys import has_device_key
-from wakeful.app.earlier_data import MOVED_AGENTS, MOVED_FILE
-from wakeful.app.files import STORE_FILE, device_key_of
+from wakeful.app.data.earlier_data import MOVED_AGENTS, MOVED_FILE
+from wakeful.app.data.files import STORE_FILE, device_key_of
 from wakeful.clock import SystemClock
 from wakeful.config import Settings
 from wakeful.domain.errors import Conflict, Unavailable

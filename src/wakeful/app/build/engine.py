@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from wakeful.app.build_base import Base
+from wakeful.app.build.base import Base
 from wakeful.domain.pings import host_of
 from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.types import ClaimedRun, Run

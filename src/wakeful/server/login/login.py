@@ -17,7 +17,7 @@ from wakeful.domain.people.accounts import BROWSER_LASTS, WrongLoginToken, Wrong
 from wakeful.server.auth import AccountsDep, Reader, TriesDep
 from wakeful.server.errors import RESPONSES
 from wakeful.server.gate import COOKIE, SECURE_COOKIE
-from wakeful.server.login_page import HEADERS, login_page
+from wakeful.server.login.page import HEADERS, login_page
 from wakeful.server.rest.shapes import Done, Shape
 from wakeful.server.routes import DoorRoute
 

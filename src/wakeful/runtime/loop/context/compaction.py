@@ -9,7 +9,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, U
 from wakeful.domain.errors import Conflict, WakefulError
 from wakeful.domain.events import CompressionStarted, ContextCompressed, RunEvent
 from wakeful.domain.types import Message
-from wakeful.runtime.loop.context import SENT, guess, keep_from, measure, shorten, tokens_in, view
+from wakeful.runtime.loop.context.context import SENT, guess, keep_from, measure, shorten, tokens_in, view
 from wakeful.runtime.loop.model_call import Reply, ask_quietly
 from wakeful.runtime.loop.run_state import RunState
 

@@ -1,0 +1,1 @@
+"""Everything that goes to the model: prompt, transcript, compression."""

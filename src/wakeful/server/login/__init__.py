@@ -1,0 +1,1 @@
+"""Logging in: links, tickets, failed attempts, the login page."""
