@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from harness import HOUR, MINUTE, NOON, SECOND, Harness, doing
-from wakeful.app.files import device_key_of
+from wakeful.app.data.files import device_key_of
 from wakeful.domain.hooks import hooks as rules
 from wakeful.domain.hooks import schemes
 from wakeful.domain.hooks.hooks import BadSignature, DeliveryReused, TooManyDeliveries, UnknownHook
@@ -341,7 +341,7 @@ async def test_payloads_are_deleted_before_the_list_and_not_while_a_run_waits(ha
     sender = await a_hook(harness)
     first = await sender.send(b"first", delivery="1")
     await harness.turn()
-    await harness.node.pauses.pause(harness.user.id, harness.agent.id)
+    await harness.node.pauses.pause(harness.user.id, harness.agent.id, None)
     waiting = await sender.send(b"second", delivery="2")
     harness.clock.advance(4 * DAY)
     await harness.node.engine.upkeep.forget()

@@ -10,7 +10,7 @@ from wakeful.domain.hooks import hooks as rules
 from wakeful.domain.hooks.hooks import Hook, Mode, Outcome
 from wakeful.domain.hooks.schemes import Scheme
 from wakeful.server.auth import Admin, Reader
-from wakeful.server.login_attempts import Tries
+from wakeful.server.login.attempts import Tries
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.shapes import LABEL, Done, Id, PathId, RequestBody, Shape, Sparse, Text
 from wakeful.server.routes import DoorRoute
