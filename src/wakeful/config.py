@@ -392,6 +392,13 @@ class Settings(BaseModel):
     runs_per_hour: Whole = _number(
         60, 1, 100_000, "How many runs an agent's own bookings may start in any hour; the others wait."
     )
+    runs_per_token_per_hour: Whole = _number(
+        60,
+        1,
+        100_000,
+        "How many runs one token may book or start in any hour through `/mcp` and `/v1`, and one hook; more are "
+        "refused, and booked ones wait.",
+    )
     forget_recalls_after_days: Whole = _number(
         30, 0, 3650, "Days without activity of its user after which a recurring recall ends; 0: never."
     )

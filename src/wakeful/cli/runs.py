@@ -30,7 +30,20 @@ def runs(
         limit=limit,
         page=page,
     )
-    columns = ("id", "nominal_at", "trigger", "kind", "status", "note", "tokens", "cost", "reason", "error", "about")
+    columns = (
+        "id",
+        "nominal_at",
+        "trigger",
+        "kind",
+        "status",
+        "note",
+        "tokens",
+        "cost",
+        "reason",
+        "error",
+        "through",
+        "about",
+    )
     rows = [_with_usage(run) for run in found["runs"]]
     show_list(found, rows, columns, empty="Nothing has run yet.", as_json=as_json)
 

@@ -44,6 +44,17 @@ class LimitReached(WakefulError):
 
     code = "limit_reached"
 
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        field: str | None = None,
+        hint: str | None = None,
+        seconds: int | None = None,
+    ) -> None:
+        super().__init__(message, field=field, hint=hint)
+        self.seconds = seconds  # until it is possible again, if that is known
+
 
 class Forbidden(WakefulError):
     """The caller may not do this."""

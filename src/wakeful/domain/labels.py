@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from wakeful.domain.types import RunNote, RunStatus, ScheduleMode, ServerNoteCode, WakeKind
+from wakeful.domain.types import Door, RunNote, RunStatus, ScheduleMode, ServerNoteCode, WakeKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,16 @@ WAKE_KINDS: Mapping[WakeKind, str] = {
     "message": "Scheduled message",
     "session": "Scheduled session",
     "next_run": "Next run",
+}
+
+DOORS: Mapping[Door, str] = {
+    "page": "the page",
+    "rest": "REST",
+    "cli": "the command line",
+    "tool": "its tools",
+    "mcp": "MCP",
+    "v1": "the OpenAI-compatible API",
+    "hook": "a hook",
 }
 
 RUN_STATUSES: Mapping[RunStatus, str] = {
@@ -119,6 +129,7 @@ REASONS: Mapping[str, str] = {
     "overlap": "the previous run had not finished",
     "backoff": "waiting after failures",
     "brake": "too many runs within an hour",
+    "token_brake": "too many runs of its token within an hour",
     "missed": "missed",
     "memory_elsewhere": "no running server has its data directory",
     "mcp_elsewhere": "no running server has its MCP servers",

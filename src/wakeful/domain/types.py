@@ -36,6 +36,7 @@ ServerNoteCode = Literal["budget", "promise", "call_as_text", "unkept_promise", 
 Trigger = Literal["message", "wake", "run_now"]
 ScheduleMode = Literal["ambient", "reactive", "project", "manual"]
 Role = Literal["owner", "user"]
+Door = Literal["page", "rest", "cli", "tool", "mcp", "v1", "hook"]  # how a booking or a run came in
 Scope = Literal["read", "chat", "schedule", "admin"]  # each includes the ones before it
 ThinkingLevel = Literal["off", "low", "medium", "high"]
 
@@ -209,6 +210,9 @@ class Wake:
     muted: bool = False  # its notices go to the inbox only
     ping_to: str | None = None  # the public part of the address that its runs are reported to; only people set it
     seen_at: datetime | None = None  # when a person last edited it or wrote in its session; None: never
+    door: Door | None = None  # how it was booked; None: before this was recorded
+    token_id: str | None = None  # the token or hook that booked it
+    token_name: str | None = None
     version: int = 1
     created_at: datetime
     updated_at: datetime
@@ -269,6 +273,9 @@ class Run:
     stop_requested_at: datetime | None = None
     node: str | None = None  # the name of the node that claimed it last
     has_ping: bool = False  # its wake had an address to ping when it fired
+    door: Door | None = None  # how it was started, or how its wake was booked; None: before this was recorded
+    token_id: str | None = None  # the token or hook that started it or booked its wake
+    token_name: str | None = None
 
     @property
     def is_headless(self) -> bool:

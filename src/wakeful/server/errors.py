@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from wakeful.domain.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, Unavailable, WakefulError
-from wakeful.domain.people.accounts import NotSignedIn, TooManyTries
+from wakeful.domain.people.accounts import NotSignedIn
 from wakeful.domain.resources import find_shortage
 from wakeful.domain.texts import problem_in_words
 
@@ -78,7 +78,7 @@ def answer(error: WakefulError) -> JSONResponse:
     headers: dict[str, str] = {}
     if isinstance(error, NotSignedIn):
         headers["WWW-Authenticate"] = "Bearer"
-    if isinstance(error, TooManyTries):
+    if isinstance(error, LimitReached) and error.seconds is not None:
         headers["Retry-After"] = str(error.seconds)
     return shape(status_of(error), error.code, error.message, hint=error.hint, field=error.field, headers=headers)
 

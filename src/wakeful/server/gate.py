@@ -4,6 +4,7 @@ No route can be reached around it. The authenticated caller is in `scope["state"
 """
 
 import asyncio
+from dataclasses import replace
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection, cookie_parser
@@ -13,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wakeful.config import Settings
 from wakeful.domain.errors import Forbidden, WakefulError
 from wakeful.domain.people.accounts import Identity, NotSignedIn, WrongPass, WrongToken
+from wakeful.domain.types import Door
 from wakeful.server.errors import answer, shape
 from wakeful.server.hosts import AllowedHosts, Host, UnreadableHost
 from wakeful.server.limits.body_limits import (
@@ -33,6 +35,7 @@ from wakeful.service.people.accounts import Accounts
 COOKIE = "wakeful"
 SECURE_COOKIE = "__Host-wakeful"  # with HTTPS: only this host can set it
 PAGE_HEADER = "X-Wakeful-Page"
+CLI_AGENT = "wakeful-cli"  # the User-Agent of our commands
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -91,7 +94,8 @@ class Gate:
         if _is_open(scope) or _is_probe(scope, headers):
             return False
         state = scope.setdefault("state", {})
-        state["identity"] = await self._identify(scope, headers, ticket)
+        identity = await self._identify(scope, headers, ticket)
+        state["identity"] = replace(identity, door=_door(scope, headers, identity))
         mark_authenticated(state)
         if scope["type"] == "websocket":
             self._sockets.check(state["identity"].token_id)
@@ -176,6 +180,20 @@ def _scheme(scope: Scope) -> str:
 def _client(scope: Scope) -> str:
     client = scope.get("client")  # see `proxies` for the one behind a proxy
     return client[0] if client else ""
+
+
+def _door(scope: Scope, headers: Headers, identity: Identity) -> Door:
+    """Return the door of a request, which is recorded with what it books or starts.
+
+    Programs' doors have a brake, so the path alone decides about them. The User-Agent decides only what is shown.
+    """
+    if scope["path"] == "/mcp":
+        return "mcp"
+    if scope["path"].startswith("/v1/"):
+        return "v1"
+    if identity.kind == "browser":
+        return "page"
+    return "cli" if headers.get("user-agent", "").startswith(CLI_AGENT) else "rest"
 
 
 def _acts(scope: Scope) -> bool:

@@ -31,6 +31,7 @@ from wakeful.store.pings.pings import PingRows
 from wakeful.store.rows import to_micros
 from wakeful.store.runs.approvals import ApprovalRows
 from wakeful.store.runs.runs import RunRows
+from wakeful.store.runs.token_uses import TokenUses
 from wakeful.store.runs.usage import UsageRows
 from wakeful.store.sessions.frames import SessionFrames
 from wakeful.store.sessions.presence import Presence
@@ -67,6 +68,7 @@ class Tx:
         self.runs = RunRows(statements, self.webhooks)
         self.search = SearchRows(statements)
         self.sessions = SessionRows(statements, self.search)
+        self.token_uses = TokenUses(statements)
         self.unconfined_mcp_servers = UnconfinedMcpServers(statements)
         self.usage = UsageRows(statements)
         self.wakes = WakeRows(statements, self.frames)

@@ -38,7 +38,7 @@ async def test_a_token_is_known_by_its_secret_and_only_its_digest_is_kept(accoun
     made = await accounts.make_token(ada, name="script", scope="chat")
     assert made.secret.startswith("wkf_")
     found = await accounts.identify(made.secret)
-    assert found == Identity(user=ada.user, scope="chat", token_id=made.token.id)
+    assert found == Identity(user=ada.user, scope="chat", token_id=made.token.id, token_name="script")
     assert await accounts.identify(made.secret + "x") is None
     kept = await harness.node.store.read(lambda tx: tx.accounts.token_by_digest(digest_of(made.secret)))
     assert made.secret not in repr(kept)

@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+from contextlib import asynccontextmanager
 
 import pytest
+from websockets.asyncio.client import connect
 
 from live_server import eventually, kinds, of_kind, provided, running_server
 from openai_server import call, calls, say
+from wakeful.domain.via import Via
 
 NOTE = ("write_file", {"path": "a.txt", "content": "x"})
 
@@ -448,3 +451,70 @@ async def test_nobody_else_can_answer(server):
         await asyncio.sleep(0)
         await answer(server, asked)
         await client.until("stream_end")
+
+
+# ── In a run that a program started ─────────────────────────────────────────────────────────────────────────────────
+
+
+PROGRAM = Via(door="mcp", token_id="token-1", token_name="laptop")
+
+
+async def ask_as_a_program(server, session):
+    me = await server.call("GET", "/me")
+    return await server.node.runs.ask(session, me["user"]["id"], "Write it.", via=PROGRAM)
+
+
+@asynccontextmanager
+async def open_page(server):
+    """Have the page open in a browser: its socket with news of everything."""
+    me = await server.call("GET", "/me")
+    async with server.node.services.presence.has_page(me["user"]["id"]):
+        yield
+
+
+async def test_a_programs_run_is_refused_at_once_while_no_page_is_open(server):
+    agent = await first_agent(server)
+    session = await server.session()
+    server.provider.then(use(*NOTE), say("I cannot."))
+    await ask_as_a_program(server, session)
+    run = await run_of(server, session)
+    assert run["status"] == "success"
+    assert "no page of Wakeful is open" in str(server.provider.last["messages"][-1])
+    assert not file_of(server, agent).exists()
+    assert (await server.call("GET", "/notifications"))["notifications"] == []
+
+
+async def test_a_programs_run_waits_as_in_a_chat_while_a_page_is_open(server):
+    agent = await first_agent(server)
+    session = await server.session()
+    server.provider.then(use(*NOTE), say("Written."))
+    async with open_page(server), server.watch(session) as client:
+        await ask_as_a_program(server, session)
+        await answer(server, await wait_for_question(client))
+        await client.until("stream_end")
+    assert file_of(server, agent).read_text() == "x"
+
+
+async def test_an_open_page_is_one_of_a_browser_that_may_chat(server):
+    user_id = (await server.call("GET", "/me"))["user"]["id"]
+
+    async def has_page():
+        now = server.node.clock.now()
+        return await server.node.store.read(lambda tx: tx.presence.has_page(user_id, now))
+
+    async with server.watch_events():  # a program that listens cannot answer
+        assert not await has_page()
+    code = (await server.call("POST", "/login-links", json={}))["path"].partition("code=")[2]
+    async with server.client("") as browser:
+        del browser.headers["Authorization"]
+        origin = {"Origin": server.address}
+        page_secret = (await browser.post("/login", data={"code": code}, headers=origin)).json()["page_secret"]
+        ticket = await browser.post("/ws-ticket", headers=origin | {"X-Wakeful-Page": page_secret})
+    address = f"{server.address.replace('http', 'ws')}/ws/events?ticket={ticket.json()['ticket']}"
+    async with connect(address, origin=server.address, proxy=None):
+        await eventually(has_page)
+
+    async def has_none():
+        return not await has_page()
+
+    await eventually(has_none)

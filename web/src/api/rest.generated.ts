@@ -854,6 +854,9 @@ export interface NextRunBooked {
 
 /** The pending next run of an agent, if there is one. */
 export interface NextRunShape {
+  door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
+  token_id: string | null;
+  token_name: string | null;
   id: string;
   agent_id: string;
   scheduled_at: string;
@@ -870,6 +873,7 @@ export interface NextRunShape {
   status: "pending" | "queued" | "running" | "fired" | "failed" | "cancelled" | "skipped" | "superseded";
   created_at: string;
   updated_at: string;
+  through: string | null;
 }
 
 export interface NodeList {
@@ -1035,8 +1039,12 @@ export interface RecallShape {
   error: string | null;
   created_at: string;
   updated_at: string;
+  door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
+  token_id: string | null;
+  token_name: string | null;
   trigger_at: string;
   is_paused: boolean;
+  through: string | null;
 }
 
 export interface Recovered {
@@ -1083,6 +1091,9 @@ export interface RowsToMatch {
 }
 
 export interface RunDetail {
+  door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
+  token_id: string | null;
+  token_name: string | null;
   id: string;
   agent_id: string;
   session_id: string | null;
@@ -1103,9 +1114,13 @@ export interface RunDetail {
   node: string | null;
   about: string;
   usage: UsageShape | null;
+  through: string | null;
 }
 
 export interface RunEntry {
+  door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
+  token_id: string | null;
+  token_name: string | null;
   id: string;
   agent_id: string;
   session_id: string | null;
@@ -1125,6 +1140,7 @@ export interface RunEntry {
   finished_at: string | null;
   node: string | null;
   about: string;
+  through: string | null;
 }
 
 /** The frames of a run, as its session's socket sent them. Pass `next` as `after` to continue. */
@@ -1140,6 +1156,9 @@ export interface RunList {
 
 /** One execution of an agent, or the record of one that was skipped. */
 export interface RunShape {
+  door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
+  token_id: string | null;
+  token_name: string | null;
   id: string;
   agent_id: string;
   session_id: string | null;
@@ -1158,9 +1177,13 @@ export interface RunShape {
   started_at: string | null;
   finished_at: string | null;
   node: string | null;
+  through: string | null;
 }
 
 export interface RunWithTexts {
+  door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
+  token_id: string | null;
+  token_name: string | null;
   id: string;
   agent_id: string;
   session_id: string | null;
@@ -1183,6 +1206,7 @@ export interface RunWithTexts {
   usage: UsageShape | null;
   brief: string;
   answer: string;
+  through: string | null;
 }
 
 /** The schedule, its time as text, and a warning if some of its configuration has no effect. */
@@ -1599,7 +1623,11 @@ export interface WakeShape {
   ping_to: string | null;
   created_at: string;
   updated_at: string;
+  door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
+  token_id: string | null;
+  token_name: string | null;
   is_paused: boolean;
+  through: string | null;
 }
 
 export interface WakeWithLastRun {
@@ -1635,8 +1663,12 @@ export interface WakeWithLastRun {
   ping_to: string | null;
   created_at: string;
   updated_at: string;
+  door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
+  token_id: string | null;
+  token_name: string | null;
   is_paused: boolean;
   last_run: LastRun | null;
+  through: string | null;
 }
 
 export interface Why {

@@ -164,6 +164,7 @@ export const REASONS = {
   "overlap": "the previous run had not finished",
   "backoff": "waiting after failures",
   "brake": "too many runs within an hour",
+  "token_brake": "too many runs of its token within an hour",
   "missed": "missed",
   "memory_elsewhere": "no running server has its data directory",
   "mcp_elsewhere": "no running server has its MCP servers",

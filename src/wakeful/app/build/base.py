@@ -87,6 +87,7 @@ def _rules(settings: Settings) -> Rules:
         defer_by=timedelta(seconds=settings.defer_seconds),
         max_deferrals=settings.max_deferrals,
         runs_per_hour=settings.runs_per_hour,
+        runs_per_token=settings.runs_per_token_per_hour,
         min_every=timedelta(seconds=settings.min_interval_seconds),
         max_attempts=settings.max_attempts,
     )

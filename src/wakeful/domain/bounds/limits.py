@@ -13,6 +13,7 @@ class Rules:
     max_deferrals: int = 10
     max_catchup: int = 10  # missed runs that are caught up on
     runs_per_hour: int = 60  # the runaway brake on an agent's own bookings
+    runs_per_token: int = 60  # in an hour, booked or started by one token of a program, or by one hook
     min_every: timedelta = timedelta(seconds=10)
     max_attempts: int = 3
     max_lost_starts: int = 50  # crashes before a run reached a model or tool call

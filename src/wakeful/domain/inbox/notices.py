@@ -60,6 +60,22 @@ def braked(wake: Wake, until: datetime, now: datetime) -> Notice:
     )
 
 
+def token_braked(wake: Wake, until: datetime, now: datetime) -> Notice:
+    """The bookings of one token have started too many runs within an hour."""
+    return _about(
+        wake,
+        now,
+        code="token_brake",
+        title="Too many runs of a token within an hour",
+        body=(
+            f"The runs that the token “{wake.token_name}” scheduled or started have reached the limit for an hour "
+            "(the setting runs_per_token_per_hour). The rest wait until {until}."
+        ),
+        times={"until": until},
+        once_key=f"token_brake:{wake.token_id}:{until:%Y-%m-%dT%H}",  # the same for all wakes that wait
+    )
+
+
 def backing_off(wake: Wake, now: datetime) -> Notice:
     """A recurring wake failed several times in a row."""
     return _about(

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from wakeful.domain.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, WakefulError
-from wakeful.domain.types import FOREVER, Role, Scope, Token, User
+from wakeful.domain.types import FOREVER, Door, Role, Scope, Token, User
+from wakeful.domain.via import Via
 from wakeful.domain.zones import load_zone
 
 TokenKind = Literal["api", "browser"]
@@ -33,6 +34,13 @@ class Identity:
     token_id: str
     kind: TokenKind = "api"
     logged_in_at: datetime | None = None  # None: not a browser
+    token_name: str = ""
+    door: Door = "rest"  # set by the gate, for each request
+
+    @property
+    def via(self) -> Via:
+        """Return how this request came in, for what it books or starts."""
+        return Via(door=self.door, token_id=self.token_id, token_name=self.token_name)
 
 
 class NotSignedIn(WakefulError):
@@ -109,8 +117,8 @@ class TooManyTries(LimitReached):
     code = "too_many_tries"
 
     def __init__(self, wait: timedelta) -> None:
-        self.seconds = max(1, -(-wait // timedelta(seconds=1)))
-        super().__init__(f"Too many wrong tokens came from this address. Try again in {self.seconds} s.")
+        seconds = max(1, -(-wait // timedelta(seconds=1)))
+        super().__init__(f"Too many wrong tokens came from this address. Try again in {seconds} s.", seconds=seconds)
 
 
 class TooManySockets(LimitReached):

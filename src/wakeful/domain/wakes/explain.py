@@ -12,6 +12,7 @@ from typing import Any
 from wakeful.domain.labels import REASONS, RUN_NOTES
 from wakeful.domain.texts import title_of
 from wakeful.domain.types import FOREVER, Decision, Run, Wake
+from wakeful.domain.via import describe_door
 from wakeful.domain.wakes.duration import format_duration
 from wakeful.domain.wakes.fire import decision
 from wakeful.domain.zones import load_zone
@@ -69,6 +70,8 @@ def explain(
 def booked(wake: Wake) -> Decision:
     """Return the record of a booking: who made it, the requested time, and the booked one."""
     by: dict[str, Any] = {"by": wake.scheduled_by}
+    if wake.door is not None:
+        by |= {"door": wake.door, "token_name": wake.token_name}
     if wake.tools is not None:
         by |= {"run_id": wake.booked_by_run, "tools": list(wake.tools)}
     return Decision(
@@ -142,7 +145,9 @@ def _sentence(said: Decision, agent_name: str, zone: str) -> str:
 
 def _booked(said: Decision, agent_name: str, zone: str) -> str:
     who = {"user": "You", "agent": agent_name}.get(said.detail["by"], "The server")
-    text = f"{who} scheduled it for {_time(said.nominal_at)}.{_request(said.detail, zone)}"
+    through = describe_door(said.detail.get("door"), said.detail.get("token_name"))
+    how = f", {through}" if through else ""
+    text = f"{who} scheduled it for {_time(said.nominal_at)}{how}.{_request(said.detail, zone)}"
     tools = said.detail.get("tools")
     return text if tools is None else f"{text} It may use {len(tools)} tool{'' if len(tools) == 1 else 's'}."
 

@@ -16,8 +16,11 @@ from wakeful.domain.inbox import notices
 from wakeful.domain.texts import title_of
 from wakeful.domain.types import Bounds, Decision, Notice, Pause, Run, RunStatus, Session, Wake, WakeStatus
 from wakeful.domain.values import replace, value
+from wakeful.domain.via import is_braked
 from wakeful.domain.wakes import missed
 from wakeful.domain.wakes.kinds import kind_of
+
+_BRAKES = {"brake": notices.braked, "token_brake": notices.token_braked}
 
 
 @value
@@ -30,6 +33,8 @@ class Facts:
     used_today: int = 0  # of the agent's daily cap
     started_lately: int = 0  # runs that the agent's own bookings started in the last hour
     first_lately: datetime | None = None
+    token_started: int = 0  # runs that the token which booked it started in the last hour, if it has a brake
+    token_first: datetime | None = None
     busy_run_id: str | None = None  # the run that executes in its session
     waiting_run_id: str | None = None  # an earlier occurrence that has not started
     running_run_id: str | None = None  # an earlier occurrence that is running
@@ -83,6 +88,8 @@ def _find_hold(wake: Wake, facts: Facts, now: datetime, rules: Rules) -> tuple[d
         return bounds_rule.next_midnight(now, facts.agent_timezone), "daily_cap"
     if wake.scheduled_by == "agent" and facts.started_lately >= rules.runs_per_hour:
         return (facts.first_lately or now) + timedelta(hours=1), "brake"
+    if is_braked(wake) and facts.token_started >= rules.runs_per_token:
+        return (facts.token_first or now) + timedelta(hours=1), "token_brake"
     return None
 
 
@@ -93,7 +100,7 @@ def _hold(wake: Wake, until: datetime, reason: str, now: datetime) -> Verdict:
     return Verdict(
         wake=held,
         decisions=(decision(wake, now, reason, until=until.isoformat()),),
-        notice=notices.braked(wake, until, now) if reason == "brake" else None,
+        notice=_BRAKES[reason](wake, until, now) if reason in _BRAKES else None,
     )
 
 
@@ -113,6 +120,8 @@ def _max_runs(wake: Wake, facts: Facts, rules: Rules) -> int:
         most = min(most, wake.max_runs - wake.runs_started)
     if wake.scheduled_by == "agent":
         most = min(most, rules.runs_per_hour - facts.started_lately)
+    if is_braked(wake):
+        most = min(most, rules.runs_per_token - facts.token_started)
     return most
 
 
@@ -213,6 +222,9 @@ def make_run(wake: Wake, piece: missed.Piece, status: RunStatus, reason: str | N
         queued_at=now,
         finished_at=now if status == "skipped" else None,
         has_ping=wake.ping_to is not None,
+        door=wake.door,
+        token_id=wake.token_id,
+        token_name=wake.token_name,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic_ai.messages import ToolCallPart
 
 from wakeful.domain.events import ApprovalAnswered, ApprovalRequested, RunEvent
+from wakeful.domain.types import ClaimedRun
 from wakeful.runtime.executor import RunStopped
 from wakeful.runtime.loop.run_state import RunState
 from wakeful.service.retrying import insist
@@ -39,7 +40,7 @@ async def ask_person(
         yield ApprovalRequested(tool=tool, args=args, call_id=call_id, sentence=asked.sentence)
         try:
             with state.stop.cuts_off():
-                asked = await insist(partial(approvals.wait, asked))
+                asked = await insist(partial(approvals.wait, asked, state.run))
         except RunStopped:
             verdict.is_stopped = True
             return
@@ -47,7 +48,7 @@ async def ask_person(
     if asked.status == "approved":
         await insist(partial(approvals.use, asked))
     else:
-        verdict.refusal = _refused(tool, asked.note) if asked.status == "denied" else _nobody_there(tool)
+        verdict.refusal = _refused(tool, asked.note) if asked.status == "denied" else _nobody_there(tool, state.run)
 
 
 def _refused(tool: str, note: str | None) -> ToolResult:
@@ -56,9 +57,17 @@ def _refused(tool: str, note: str | None) -> ToolResult:
     return ToolResult(text=text, success=False, metadata={"code": "denied"})
 
 
-def _nobody_there(tool: str) -> ToolResult:
-    text = (
-        f"{tool} needs your user's approval each time, and your user is not here. Nothing was done. Your user got a "
-        "notice, from which they can approve the call and run it again. Do not retry now: continue without it, or end."
-    )
+def _nobody_there(tool: str, run: ClaimedRun) -> ToolResult:
+    if run.is_headless:
+        text = (
+            f"{tool} needs your user's approval each time, and your user is not here. Nothing was done. Your user got "
+            "a notice, from which they can approve the call and run it again. Do not retry now: continue without it, "
+            "or end."
+        )
+    else:
+        text = (
+            f"{tool} needs your user's approval each time, and no page of Wakeful is open where they could give it. "
+            "Nothing was done. Do not retry now: continue without it, and say that the user must open the page and "
+            "ask again."
+        )
     return ToolResult(text=text, success=False, metadata={"code": "needs_approval"})

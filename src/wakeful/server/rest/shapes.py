@@ -17,11 +17,14 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     Strict,
     StringConstraints,
+    computed_field,
     create_model,
     model_serializer,
 )
 
 from wakeful.domain.doors.params import fields_of
+from wakeful.domain.types import Door
+from wakeful.domain.via import describe_door
 
 T = TypeVar("T")
 
@@ -125,6 +128,24 @@ class Sparse(Shape):
     def _leave_out(self, write: SerializerFunctionWrapHandler):  # a return type would hide the fields from the schema
         written: dict[str, Any] = write(self)
         return {name: value for name, value in written.items() if value is not None}
+
+
+class CameIn(Shape):
+    """The door that a wake or a run came through, and the token or hook behind it."""
+
+    door: Door | None = Field(
+        description="How it was booked, or started; of the run of a wake, how the wake was booked. Null: before this "
+        "was recorded, or by the server itself."
+    )
+    token_id: str | None = Field(description="The token or hook that booked or started it. Null: an agent's own.")
+    token_name: str | None
+
+    @computed_field(description="The door and the token in words; null for the page and for an agent's own bookings.")
+    def through(self) -> str | None:
+        return describe_door(self.door, self.token_name)
+
+
+CAME_IN = frozenset(CameIn.model_fields)  # left out of the shape that it is mixed with
 
 
 class Done(Shape):

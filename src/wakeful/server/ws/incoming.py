@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from wakeful.domain.attachments import MAX_IMAGE_BYTES, MAX_IMAGES
 from wakeful.domain.errors import Invalid
+from wakeful.domain.people.accounts import Identity
 from wakeful.server.services import Services
 from wakeful.service.runs.runs import Attached, Image
 
@@ -67,10 +68,11 @@ def read_message(given: Mapping[str, Any]) -> Incoming:
     )
 
 
-async def hand_over(incoming: Incoming, session_id: str, user_id: str, services: Services) -> str:
+async def hand_over(incoming: Incoming, session_id: str, caller: Identity, services: Services) -> str:
     """Queue the run that answers a message and return its id."""
-    files = await services.sessions.uploads_at(session_id, user_id, incoming.paths)
-    run = await services.runs.ask(session_id, user_id, incoming.content, Attached(incoming.images, tuple(files)))
+    files = await services.sessions.uploads_at(session_id, caller.user.id, incoming.paths)
+    attached = Attached(incoming.images, tuple(files))
+    run = await services.runs.ask(session_id, caller.user.id, incoming.content, attached, caller.via)
     return run.id
 
 

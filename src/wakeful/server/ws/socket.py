@@ -96,6 +96,13 @@ async def events_socket(websocket: WebSocket) -> None:
     node: Sockets = websocket.app.state.sockets
     caller = identity_of(websocket)
     await websocket.accept()
+    # A page on which its user can answer: a program's tool calls that need approval wait for that.
+    is_page = caller.door == "page" and includes(caller.scope, "chat")
+    async with node.services.presence.has_page(caller.user.id) if is_page else nullcontext():
+        await _send_and_refuse(websocket, node, caller)
+
+
+async def _send_and_refuse(websocket: WebSocket, node: Sockets, caller: Identity) -> None:
     with (
         node.services.hub.subscribe(user_topic(caller.user.id)) as subscription,
         node.open_sockets.keep(caller.token_id, websocket),
@@ -256,7 +263,7 @@ async def _listen(websocket: WebSocket, session_id: str, caller: Identity, servi
                     trim_soon()
                 frame = await asyncio.to_thread(_parse, text) if is_large else _parse(text)
                 incoming = await asyncio.to_thread(read_message, frame) if frame.get("images") else read_message(frame)
-                await hand_over(incoming, session_id, caller.user.id, services)
+                await hand_over(incoming, session_id, caller, services)
             except WakefulError as error:
                 await _refuse(websocket, error)
 

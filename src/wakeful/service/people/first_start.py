@@ -87,7 +87,7 @@ async def _settle(store: Store, clock: Clock, nodes: Nodes, secret: str, *, is_o
         )
         await tx.accounts.put_owner_token(token)
         await nodes.keep_token(tx, token.id, is_only=is_only)
-        return Identity(user=owners[0], scope="admin", token_id=token.id)
+        return Identity(user=owners[0], scope="admin", token_id=token.id, token_name=token.name)
 
     return await store.write(work)
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from wakeful.clock import MAX_WAIT, Clock
@@ -27,6 +27,7 @@ from wakeful.domain.runs.approvals import (
 )
 from wakeful.domain.runs.call_words import describe_call
 from wakeful.domain.types import Agent, ClaimedRun, Run
+from wakeful.domain.via import BRAKED, Via
 from wakeful.service.inbox.push import Push
 from wakeful.service.runs.runs import run_again
 from wakeful.store.store import Store, Tx
@@ -34,6 +35,7 @@ from wakeful.store.store import Store, Tx
 log = logging.getLogger(__name__)
 
 _MAX_WAITING = 100  # listed at once
+_RELOAD = timedelta(seconds=20)  # a page that is loaded again takes less
 
 
 class Approvals:
@@ -61,7 +63,7 @@ class Approvals:
 
         A resumed run gets the request that it made before. A tool that is allowed in the session is approved at once.
         A headless run is refused at once, with a notice in the inbox, unless the user has approved exactly this call
-        for it.
+        for it. A run that a program started waits only while its user has the page open.
         """
         now = self._clock.now()
         fresh = Approval(
@@ -94,6 +96,10 @@ class Approvals:
                 approved = replace(fresh, status="approved", answered_at=now)
                 await tx.approvals.save(approved)
                 return approved
+            if run.door in BRAKED and not run.is_headless and not await tx.presence.has_page(run.user_id, now):
+                refused = replace(fresh, status="refused")
+                await tx.approvals.save(refused)
+                return refused
             await tx.approvals.save(fresh)
             if run.is_headless and sum(each.status == "refused" for each in known) < MAX_NOTICES:
                 await tx.notices.add(notices.needs_approval(run, agent, call_id, tool, now))
@@ -104,15 +110,37 @@ class Approvals:
             self._push.send_soon(run.user_id, push.approval_message(asked, agent), "high")
         return asked
 
-    async def wait(self, approval: Approval) -> Approval:
-        """Wait for the user's answer, until cancelled."""
+    async def wait(self, approval: Approval, run: ClaimedRun) -> Approval:
+        """Wait for the user's answer, until cancelled; for a program's run, only while the user has the page open."""
+        page_seen_at = self._clock.now()
         with self._listening(approval.run_id) as news:
             while True:
                 news.clear()
                 found = await self._store.read(lambda tx: _find(tx, approval.run_id, approval.call_id))
                 if found.status != "pending":
                     return found
+                if run.door not in BRAKED or await self._has_page(run.user_id):
+                    page_seen_at = self._clock.now()
+                elif self._clock.now() - page_seen_at > _RELOAD:
+                    return await self._give_up(approval)
                 await self._clock.wait(self._clock.now() + MAX_WAIT, news)
+
+    async def _has_page(self, user_id: str) -> bool:
+        now = self._clock.now()
+        return await self._store.read(lambda tx: tx.presence.has_page(user_id, now), is_single=True)
+
+    async def _give_up(self, approval: Approval) -> Approval:
+        """Refuse a call that nobody can answer any more, unless someone did at the last moment."""
+
+        async def work(tx: Tx) -> Approval:
+            await tx.runs.get(approval.run_id)
+            found = await _find(tx, approval.run_id, approval.call_id)
+            if found.status == "pending":
+                found = replace(found, status="refused")
+                await tx.approvals.save(found)
+            return found
+
+        return await self._store.write(work, is_repeatable=True)
 
     async def use(self, approval: Approval) -> None:
         """Record that the call is about to be made: after a crash from here on, its outcome is unknown."""
@@ -133,7 +161,15 @@ class Approvals:
         return await self._store.read(lambda tx: tx.approvals.waiting(user_id, _MAX_WAITING))
 
     async def answer(
-        self, run_id: str, call_id: str, user_id: str, *, approve: bool, note: str | None = None, always: bool = False
+        self,
+        run_id: str,
+        call_id: str,
+        user_id: str,
+        *,
+        approve: bool,
+        note: str | None = None,
+        always: bool = False,
+        via: Via | None = None,
     ) -> Run | None:
         """Answer a run that waits. A headless run does not wait: approving starts and returns a new run, which may make
         this call with these arguments once. With `always` the agent may call the tool in this session from now on, and
@@ -158,7 +194,7 @@ class Approvals:
                 return None
             # Used up by the new run: the old one, if it is continued, may not make the call as well.
             await tx.approvals.save(replace(answered, status="used"))
-            return await self._run_again(tx, run, answered)
+            return await self._run_again(tx, run, answered, via)
 
         return await self._store.write(work)
 
@@ -194,9 +230,9 @@ class Approvals:
             if covers(allowance, other) and other.call_id != asked.call_id:
                 await tx.approvals.save(replace(other, status="approved", answered_at=now))
 
-    async def _run_again(self, tx: Tx, run: Run, answered: Approval) -> Run:
+    async def _run_again(self, tx: Tx, run: Run, answered: Approval, via: Via | None) -> Run:
         now = self._clock.now()
-        again = await run_again(tx, run, now)
+        again = await run_again(tx, run, now, via)
         assert again.session_id is not None
         granted = replace(answered, run_id=again.id, session_id=again.session_id, call_id=f"{GRANT}{ids.new_id(now)}")
         await tx.approvals.save(granted)

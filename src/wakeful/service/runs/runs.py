@@ -16,9 +16,11 @@ from wakeful.domain.runs.runs import NotFromAWake, NothingToContinue, SessionBus
 from wakeful.domain.runs.texts import RunTexts, texts_of
 from wakeful.domain.runs.versions import ReplacedByVersion, find_last_asked
 from wakeful.domain.types import Message, Run, RunUsage, Session, Upload
+from wakeful.domain.via import Via, stamp
 from wakeful.domain.wakes import edits
 from wakeful.service.agents.directories import Directories
 from wakeful.service.runs.stopping import Stopping
+from wakeful.service.runs.token_brake import check_brake
 from wakeful.service.sessions.presence import note_writing
 from wakeful.service.sessions.sessions import all_messages
 from wakeful.store.store import Store, Tx
@@ -76,7 +78,9 @@ class RunService:
         self._clock = clock
         self._rules = rules
 
-    async def ask(self, session_id: str, user_id: str, content: str, attached: Attached = NOTHING) -> Run:
+    async def ask(
+        self, session_id: str, user_id: str, content: str, attached: Attached = NOTHING, via: Via | None = None
+    ) -> Run:
         """Add a user's message to a session and queue its run; refused while a run is running there.
 
         Queued headless runs do not count: the user goes first. After a run's end they are held for a second.
@@ -86,14 +90,16 @@ class RunService:
 
         async def work(tx: Tx) -> Run:
             session = await tx.sessions.get(session_id, user_id)
-            run, _ = await self._add(tx, session, content, _attachments(images, attached), now)
+            run, _ = await self._add(tx, session, content, _attachments(images, attached), now, via)
             for image_id, image in images.items():
                 await tx.sessions.add_image(image_id, session_id, image.media_type, image.content)
             return run
 
         return await self._write_or_note(work, session_id, now)
 
-    async def ask_again(self, session_id: str, user_id: str, message_id: str, content: str | None = None) -> Run:
+    async def ask_again(
+        self, session_id: str, user_id: str, message_id: str, content: str | None = None, via: Via | None = None
+    ) -> Run:
         """Have a person's last message answered again, with other words if given; its attachments stay.
 
         The message and everything after it become an earlier version, which models no longer read. The effects of its
@@ -104,7 +110,8 @@ class RunService:
         async def work(tx: Tx) -> Run:
             session = await tx.sessions.get(session_id, user_id)
             asked = find_last_asked(await all_messages(tx, session_id), message_id)
-            run, new = await self._add(tx, session, asked.content if content is None else content, asked.data, now)
+            text = asked.content if content is None else content
+            run, new = await self._add(tx, session, text, asked.data, now, via)
             # Found again under the lock that adding has taken: a wake or another page may have been quicker.
             find_last_asked([each for each in await all_messages(tx, session_id) if each.id != new.id], message_id)
             await tx.sessions.supersede(session_id, asked.position, new.position, run.id)
@@ -113,11 +120,18 @@ class RunService:
         return await self._write_or_note(work, session_id, now)
 
     async def _add(
-        self, tx: Tx, session: Session, content: str, data: Mapping[str, Any] | None, now: datetime
+        self,
+        tx: Tx,
+        session: Session,
+        content: str,
+        data: Mapping[str, Any] | None,
+        now: datetime,
+        via: Via | None,
     ) -> tuple[Run, Message]:
         """Add a person's message and queue its run; refused while a run is running there."""
+        await check_brake(tx, via, now, self._rules)
         await self._directories.check_reachable(tx, session.agent_id)
-        run = Run(
+        asked = Run(
             id=ids.new_id(now),
             agent_id=session.agent_id,
             user_id=session.user_id,
@@ -129,6 +143,7 @@ class RunService:
             nominal_at=now,
             queued_at=now,
         )
+        run = stamp(asked, via)
         message = Message(
             id=ids.new_id(now),
             session_id=session.id,
@@ -205,13 +220,14 @@ class RunService:
 
         return await self._store.write(work)
 
-    async def again(self, run_id: str, user_id: str) -> Run:
+    async def again(self, run_id: str, user_id: str, via: Via | None = None) -> Run:
         """Run a wake again, outside of its schedule."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Run:
+            await check_brake(tx, via, now, self._rules)
             run = await tx.runs.get(run_id, user_id)
-            again = await run_again(tx, run, now)
+            again = await run_again(tx, run, now, via)
             await self._directories.check_reachable(tx, run.agent_id)
             return again
 
@@ -277,14 +293,15 @@ class RunService:
             raise StopUncertain from error
 
 
-async def run_again(tx: Tx, run: Run, now: datetime) -> Run:
+async def run_again(tx: Tx, run: Run, now: datetime, via: Via | None) -> Run:
     """Queue another run of a run's wake, outside of its schedule."""
     if run.wake_id is None:
         raise NotFromAWake(run)
     verdict = edits.run_again(await tx.wakes.read(run.wake_id, run.user_id), now)
     await tx.sessions.add(verdict.sessions)
-    await tx.runs.add(verdict.runs)
-    return verdict.runs[0]
+    again = stamp(verdict.runs[0], via)
+    await tx.runs.add([again])
+    return again
 
 
 def _stopped(run: Run, *, is_delayed: bool = False) -> Stopped | None:

@@ -8,14 +8,14 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import datetime, timedelta
 
 from wakeful.clock import MAX_WAIT, Clock
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.types import Run
-from wakeful.store.sessions.presence import MESSAGE
+from wakeful.store.sessions.presence import MESSAGE, page_of
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,11 @@ class PresenceService:
         self._store = store
         self._clock = clock
         self._node = node
-        self._sockets: Counter[str] = Counter()  # by session
+        self._sockets: Counter[str] = Counter()  # by session, and by user for open pages
+
+    def has_page(self, user_id: str) -> AbstractAsyncContextManager[None]:
+        """Count a user as one who has the page open during the block, whatever it shows."""
+        return self.watching(page_of(user_id))
 
     @asynccontextmanager
     async def watching(self, session_id: str) -> AsyncGenerator[None]:

@@ -13,7 +13,8 @@ from wakeful.domain.errors import StoreBusy
 from wakeful.domain.hooks.webhooks import wake_missed
 from wakeful.domain.inbox import notices
 from wakeful.domain.runs import runs
-from wakeful.domain.types import Decision, Pause, Run
+from wakeful.domain.types import Decision, Pause, Run, Wake
+from wakeful.domain.via import is_braked
 from wakeful.domain.wakes.fire import Facts, Verdict, fire
 from wakeful.domain.wakes.kinds import is_bounded
 from wakeful.service.agents.directories import Directories
@@ -30,7 +31,7 @@ _TRY_AGAIN = timedelta(minutes=5)
 
 @dataclass(slots=True)
 class _Tally:
-    """Runs of one agent that count towards its limits, with those of the batch so far."""
+    """Runs of one agent or token that count towards its limits, with those of the batch so far."""
 
     started: int = 0
     first_at: datetime | None = None
@@ -216,6 +217,7 @@ class Firing:
         paused_since = [each.wake.nominal_at for each in due if each.has_pauses]
         pauses = await tx.agents.pauses_since(min(paused_since)) if paused_since else []
         tallies: dict[str, _Tally] = {}
+        by_token: dict[str, _Tally] = {}
         verdicts: list[Verdict] = []
         for each in due:
             wake = each.wake
@@ -223,12 +225,13 @@ class Firing:
             if is_agents and wake.agent_id not in tallies:
                 tallies[wake.agent_id] = await self._tally(tx, each, now)
             tally = tallies[wake.agent_id] if is_agents else _Tally()
+            of_token = await self._tally_token(tx, wake, by_token, now)
             is_talking = wake.priority == "low" and await tx.runs.is_user_talking(
                 wake.agent_id, now, self._rules.talking_within
             )
-            verdict = fire(wake, _facts(each, tally, pauses, is_talking), now, self._rules)
-            if is_agents:
-                _count(tally, verdict, now)
+            verdict = fire(wake, _facts(each, tally, of_token, pauses, is_talking), now, self._rules)
+            _count(tally, verdict, now)
+            _count(of_token, verdict, now)
             verdicts.append(verdict)
         return verdicts
 
@@ -238,8 +241,17 @@ class Firing:
         used = await tx.runs.next_runs_since(each.wake.agent_id, midnight)
         return _Tally(started.count, started.first_at, used)
 
+    async def _tally_token(self, tx: Tx, wake: Wake, known: dict[str, _Tally], now: datetime) -> _Tally:
+        """Return the runs of the token that booked a wake, if its bookings have a brake."""
+        if wake.token_id is None or not is_braked(wake):
+            return _Tally()
+        if wake.token_id not in known:
+            started = await tx.token_uses.started(wake.token_id, now)
+            known[wake.token_id] = _Tally(started.count, started.first_at)
+        return known[wake.token_id]
 
-def _facts(each: DueWake, tally: _Tally, pauses: Sequence[Pause], is_talking: bool) -> Facts:
+
+def _facts(each: DueWake, tally: _Tally, of_token: _Tally, pauses: Sequence[Pause], is_talking: bool) -> Facts:
     wake = each.wake
     return Facts(
         agent_timezone=each.agent_timezone,
@@ -248,6 +260,8 @@ def _facts(each: DueWake, tally: _Tally, pauses: Sequence[Pause], is_talking: bo
         used_today=tally.used_today,
         started_lately=tally.started,
         first_lately=tally.first_at,
+        token_started=of_token.started,
+        token_first=of_token.first_at,
         busy_run_id=each.busy_run_id,
         waiting_run_id=each.waiting_run_id,
         running_run_id=each.running_run_id,

@@ -14,7 +14,9 @@ from wakeful.domain.doors import next_run
 from wakeful.domain.doors.next_run import NextRunRequest
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.types import Agent, Run, Wake
+from wakeful.domain.via import TOOL, Via, stamp
 from wakeful.domain.wakes.create import RequestedTime
+from wakeful.service.runs.token_brake import check_brake
 from wakeful.service.wakes.time_words import describe_time
 from wakeful.service.wakes.wakes import WakeService, put_in_slot
 from wakeful.store.store import Store, Tx
@@ -54,11 +56,11 @@ class NextRuns:
         self, request: NextRunRequest, run: Run, agent: Agent, only: Collection[str] | None = None
     ) -> BookedNextRun:
         """Book a next run for an agent from inside a run, within its bounds."""
-        return await self._book(request, run.agent_id, run.user_id, run, within(self._tools_of(agent), only))
+        return await self._book(request, run.agent_id, run.user_id, TOOL, run, within(self._tools_of(agent), only))
 
-    async def book(self, request: NextRunRequest, agent_id: str, user_id: str) -> BookedNextRun:
+    async def book(self, request: NextRunRequest, agent_id: str, user_id: str, via: Via | None = None) -> BookedNextRun:
         """Book a next run for a user, limited only to the time between now and the horizon."""
-        return await self._book(request, agent_id, user_id, None)
+        return await self._book(request, agent_id, user_id, via)
 
     async def pending(self, agent_id: str, user_id: str) -> Wake | None:
         """Return the pending next run of an agent."""
@@ -78,12 +80,12 @@ class NextRuns:
         wake = await self.pending(agent_id, user_id)
         return None if wake is None else await self._wakes.cancel(wake.id, user_id)
 
-    async def run_now(self, agent_id: str, user_id: str) -> Run:
+    async def run_now(self, agent_id: str, user_id: str, via: Via | None = None) -> Run:
         """Run the pending next run at once, even if the agent is paused."""
         wake = await self.pending(agent_id, user_id)
         if wake is None:
             raise next_run.NoNextRun(agent_id)
-        return await self._wakes.run_now(wake.id, user_id)
+        return await self._wakes.run_now(wake.id, user_id, via)
 
     async def _check_views(self, names: Collection[str], agent: Agent) -> None:
         try:
@@ -99,7 +101,8 @@ class NextRuns:
         request: NextRunRequest,
         agent_id: str,
         user_id: str,
-        run: Run | None,
+        via: Via | None,
+        run: Run | None = None,
         tools: tuple[str, ...] | None = None,
     ) -> BookedNextRun:
         now = self._clock.now()
@@ -112,12 +115,13 @@ class NextRuns:
         asked_time = next_run.read_time(request, now, zone)
 
         async def work(tx: Tx) -> BookedNextRun | None:
+            await check_brake(tx, via, now, self._rules)
             # Read again: the user may have turned self-scheduling off since the run began.
             agent = await tx.agents.get(agent_id, user_id)
             if run is not None and not agent.self_scheduling:
                 raise next_run.SelfSchedulingOff(agent)
             clamped = await _clamp(tx, asked_time, agent, now, run)
-            wake = next_run.make(
+            made = next_run.make(
                 request,
                 asked_time,
                 clamped,
@@ -128,6 +132,7 @@ class NextRuns:
                 booked_by_run=None if run is None else run.id,
                 tools=tools,
             )
+            wake = stamp(made, via)
             if not await put_in_slot(tx, wake, now):
                 return None
             return BookedNextRun(

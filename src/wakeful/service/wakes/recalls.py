@@ -13,6 +13,7 @@ from wakeful.domain.doors import brief, recall
 from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.types import Agent, ClaimedRun, Run, ScheduledBy, Wake
+from wakeful.domain.via import TOOL, Via, stamp
 from wakeful.service.sessions.access import agent_of, read_own
 from wakeful.service.wakes.time_words import describe_time
 from wakeful.service.wakes.wake_edits import edit_as_asked
@@ -62,13 +63,13 @@ class Recalls:
         tables = await self._tables_of(agent)
         if tables is not None:
             brief.check_brief(request.additional_context_message, tools=tools, tables=tables)
-        return Booked(wake=await self._wakes.book(wake), told=_time_words(wake, agent, now))
+        return Booked(wake=await self._wakes.book(stamp(wake, TOOL)), told=_time_words(wake, agent, now))
 
-    async def book(self, request: RecallRequest, session_id: str, user_id: str) -> Booked:
+    async def book(self, request: RecallRequest, session_id: str, user_id: str, via: Via | None = None) -> Booked:
         """Book a recall for a user. Doubtful instructions get a warning."""
         now = self._clock.now()
         agent = await self._store.read(lambda tx: agent_of(tx, session_id, user_id))
-        wake = recall.make(request, agent, session_id, user_id, now, self._rules, by="user")
+        wake = stamp(recall.make(request, agent, session_id, user_id, now, self._rules, by="user"), via)
         tables, problem = await self._tables_of(agent), None
         if tables is not None:
             problem = brief.find_problem(request.additional_context_message, tools=self._tools_of(agent), tables=tables)
@@ -114,11 +115,11 @@ class Recalls:
             raise recall.NotRecurring(session_id)
         return await self._wakes.skip(wake.id, wake.user_id, by=by)
 
-    async def run_now(self, session_id: str, user_id: str) -> Run:
+    async def run_now(self, session_id: str, user_id: str, via: Via | None = None) -> Run:
         wake = await self.pending(session_id, user_id)
         if wake is None:
             raise recall.NoRecall(session_id)
-        return await self._wakes.run_now(wake.id, wake.user_id)
+        return await self._wakes.run_now(wake.id, wake.user_id, via)
 
     async def forget(self, days: int) -> int:
         """Cancel recurring recalls that had no change, and whose session had no message, by a user for these days."""

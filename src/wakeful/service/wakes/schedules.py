@@ -12,6 +12,7 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.doors import schedule, session_config
 from wakeful.domain.doors.schedule import Schedule, ScheduleRequest, ScheduleStatus
 from wakeful.domain.types import Agent, ClaimedRun, Wake
+from wakeful.domain.via import TOOL, Via, stamp
 from wakeful.domain.wakes.edits import WakeNotLive
 from wakeful.domain.wakes.kinds import is_schedule
 from wakeful.service.sessions.access import agent_of
@@ -60,15 +61,17 @@ class Schedules:
     ) -> BookedSchedule:
         """Book a schedule for an agent from inside a run. The run that it wakes never has more tools than this one."""
         tools = within(self._tools_of(agent), only)
-        return await self._book(request, agent, run.session_id, tools, self._clock.now(), run)
+        return await self._book(request, agent, run.session_id, tools, self._clock.now(), TOOL, run)
 
-    async def book(self, request: ScheduleRequest, session_id: str, user_id: str) -> BookedSchedule:
+    async def book(
+        self, request: ScheduleRequest, session_id: str, user_id: str, via: Via | None = None
+    ) -> BookedSchedule:
         now = self._clock.now()
         agent = await self._store.read(lambda tx: agent_of(tx, session_id, user_id))
         # The tools of an MCP server are known once it has started. A run has started it; for a user we may have to.
         problems = await self._prepare(agent) if session_config.names_tool_of(agent, request.session_config) else ()
         try:
-            return await self._book(request, agent, session_id, self._tools_of(agent), now)
+            return await self._book(request, agent, session_id, self._tools_of(agent), now, via)
         except session_config.BadSessionConfig as error:
             error.hint = " ".join(problems) or None
             raise
@@ -141,6 +144,7 @@ class Schedules:
         session_id: str,
         tools: Collection[str],
         now: datetime,
+        via: Via | None,
         run: ClaimedRun | None = None,
     ) -> BookedSchedule:
         wants_skills = session_config.names_skills(request.session_config)
@@ -157,7 +161,7 @@ class Schedules:
             by="user" if run is None else "agent",
             booked_by_run=None if run is None else run.id,
         )
-        await self._wakes.book(wake)
+        wake = await self._wakes.book(stamp(wake, via))
         config = wake.session_config or {}
         model = config.get("model") or agent.model or self._default_model()
         ignored = session_config.ignored_keys(config, self._provider_string(model))

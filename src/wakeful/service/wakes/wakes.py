@@ -11,12 +11,14 @@ from wakeful.domain.doors.next_run import SelfSchedulingOff
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.inbox import notices
 from wakeful.domain.types import Run, ScheduledBy, Wake
+from wakeful.domain.via import Via, is_braked, stamp, via_of
 from wakeful.domain.wakes import edits, explain
 from wakeful.domain.wakes.create import SlotTaken, TooManySchedules
 from wakeful.domain.wakes.explain import Step
 from wakeful.domain.wakes.fire import decision
 from wakeful.service.agents.directories import Directories
 from wakeful.service.runs.run_endings import cancel_wake
+from wakeful.service.runs.token_brake import check_brake
 from wakeful.service.wakes.wake_edits import edit_as_asked
 from wakeful.store.drivers.batching import Together
 from wakeful.store.store import Store, Tx
@@ -37,10 +39,13 @@ class WakeService:
     async def book(self, wake: Wake) -> Wake:
         """Book a wake. It is durable when this returns.
 
-        A recall needs a free slot; a next run replaces the one in its slot; schedules are limited in number.
+        A recall needs a free slot; a next run replaces the one in its slot; schedules are limited in number. A booking
+        of a program counts against the brake of its token.
         """
         if wake.kind == "next_run":
             return await self._replace_in_slot(wake)
+        if is_braked(wake):
+            return await self._book_braked(wake)
         refusal = await self._add_together(wake)
         if refusal is not None:
             raise refusal
@@ -127,11 +132,12 @@ class WakeService:
 
         return await self._store.write(work)
 
-    async def run_now(self, wake_id: str, user_id: str) -> Run:
+    async def run_now(self, wake_id: str, user_id: str, via: Via | None = None) -> Run:
         """Run a pending wake at once, even if paused. A once-wake is used up; a recurring one keeps its times."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Run:
+            await check_brake(tx, via, now, self._rules)
             wake = await tx.wakes.get(wake_id, user_id)
             await self._directories.check_reachable(tx, wake.agent_id)
             await tx.wakes.see(wake_id, now)
@@ -139,9 +145,10 @@ class WakeService:
                 return (await tx.runs.hurry(wake_id))[0]
             verdict = edits.run_now(wake, now)
             await tx.wakes.move([(verdict.wake, verdict.action)])
+            run = stamp(verdict.runs[0], via)
             await tx.sessions.add(verdict.sessions)
-            await tx.runs.add(verdict.runs)
-            return verdict.runs[0]
+            await tx.runs.add([run])
+            return run
 
         run = await self._store.write(work)
         log.info("wake fired by a person", extra={"wake_id": wake_id, "run_id": run.id, "agent_id": run.agent_id})
@@ -165,6 +172,17 @@ class WakeService:
             )
 
         return await self._store.read(work)
+
+    async def _book_braked(self, wake: Wake) -> Wake:
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> bool:
+            await check_brake(tx, via_of(wake), now, self._rules)
+            return wake.id in await tx.wakes.add([wake])
+
+        if not await self._store.write(work):
+            raise await self._refusal(wake)
+        return wake
 
     async def _add_all(self, batch: Sequence[Wake]) -> list[WakefulError | None]:
         added = await self._store.add_wakes(batch)

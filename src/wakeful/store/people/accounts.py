@@ -131,5 +131,6 @@ def _identity(row: Row) -> Identity:
         scope=row["scope"],
         token_id=row["token_id"],
         kind=row["kind"],
+        token_name=row["token_name"],
         logged_in_at=from_micros(row["token_created_at"]) if row["kind"] == "browser" else None,
     )

@@ -12,6 +12,11 @@ from wakeful.store.rows import to_micros
 MESSAGE = "message"  # the source for a message; any other is a node with an open socket
 
 
+def page_of(user_id: str) -> str:
+    """Return the place of an open page of a user, which is saved like a session; ids of sessions have no colon."""
+    return f"user:{user_id}"
+
+
 class Presence:
     """Statements about presence, in one transaction."""
 
@@ -23,6 +28,11 @@ class Presence:
         at = to_micros(until)
         rows = [{"session_id": each, "source": source, "until": at} for each in session_ids]
         await self._statements.fetch_many("save_presence", rows)
+
+    async def has_page(self, user_id: str, now: datetime) -> bool:
+        """Return whether a user has the page open, on any node."""
+        params = {"session_id": page_of(user_id), "now": to_micros(now)}
+        return bool(await self._statements.fetch("presence_in_session", params))
 
     async def end(self, session_id: str, source: str) -> None:
         await self._statements.fetch("end_presence", {"session_id": session_id, "source": source})

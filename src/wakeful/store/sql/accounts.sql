@@ -46,7 +46,7 @@ SELECT * FROM tokens WHERE digest = :digest;
 
 -- name: identity_by_digest
 -- Of a program. A browser's cookie reaches every server on its host, so by itself it is nobody's token.
-SELECT u.*, t.id AS token_id, t.scope, t.kind, t.created_at AS token_created_at
+SELECT u.*, t.id AS token_id, t.name AS token_name, t.scope, t.kind, t.created_at AS token_created_at
 FROM tokens t
 JOIN users u ON u.id = t.user_id
 WHERE
@@ -54,7 +54,7 @@ WHERE
     AND u.deleted_at IS NULL;
 
 -- name: identity_of_browser
-SELECT u.*, t.id AS token_id, t.scope, t.kind, t.created_at AS token_created_at
+SELECT u.*, t.id AS token_id, t.name AS token_name, t.scope, t.kind, t.created_at AS token_created_at
 FROM tokens t
 JOIN users u ON u.id = t.user_id
 WHERE
@@ -62,7 +62,7 @@ WHERE
     AND u.deleted_at IS NULL;
 
 -- name: identity_by_token
-SELECT u.*, t.id AS token_id, t.scope, t.kind, t.created_at AS token_created_at
+SELECT u.*, t.id AS token_id, t.name AS token_name, t.scope, t.kind, t.created_at AS token_created_at
 FROM tokens t
 JOIN users u ON u.id = t.user_id
 WHERE

@@ -4,6 +4,9 @@ SELECT n.session_id, n.source, n.until FROM rows(presence) AS n
 WHERE TRUE
 ON CONFLICT (session_id, source) DO UPDATE SET until = excluded.until;
 
+-- name: presence_in_session
+SELECT session_id FROM presence WHERE session_id = :session_id AND until > :now LIMIT 1;
+
 -- name: end_presence
 DELETE FROM presence WHERE session_id = :session_id AND source = :source;
 

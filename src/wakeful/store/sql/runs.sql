@@ -7,13 +7,14 @@
 INSERT INTO runs (
     id, agent_id, user_id, session_id, wake_id, kind, trigger, scheduled_by, nominal_at, covers, priority, turn, status,
     reason, note, error, queued_at, started_at, finished_at, owner, lease_until, fence, attempt, has_called,
-    lost_starts, is_resuming, stop_requested_at, node, has_ping
+    lost_starts, is_resuming, stop_requested_at, node, has_ping, door, token_id,
+    token_name
 )
 SELECT
     n.id, n.agent_id, n.user_id, n.session_id, n.wake_id, n.kind, n.trigger, n.scheduled_by, n.nominal_at, n.covers,
     n.priority, n.turn, n.status, n.reason, n.note, n.error, n.queued_at, n.started_at, n.finished_at, n.owner,
     n.lease_until, n.fence, n.attempt, n.has_called, n.lost_starts, n.is_resuming, n.stop_requested_at, n.node,
-    n.has_ping
+    n.has_ping, n.door, n.token_id, n.token_name
 FROM rows(runs) AS n
 WHERE TRUE
 ON CONFLICT DO NOTHING

@@ -38,10 +38,15 @@ export function movedText(
   return isCurrent ? bookingText(wake.booking, agent) : null;
 }
 
-/** Say who scheduled a run, and who has moved it since: "by the agent, moved by you". */
-export function scheduledBy(wake: { scheduled_by: string; booking: BookingShape | null }): string {
+/** Say who scheduled a run and how, and who has moved it since: "by the agent, moved by you". */
+export function scheduledBy(wake: {
+  scheduled_by: string;
+  booking: BookingShape | null;
+  through: string | null;
+}): string {
   const mover = wake.booking?.changed_by;
-  return byWhom(wake.scheduled_by) + (mover && mover !== wake.scheduled_by ? `, moved ${byWhom(mover)}` : "");
+  const by = [byWhom(wake.scheduled_by), wake.through].filter(Boolean).join(" ");
+  return by + (mover && mover !== wake.scheduled_by ? `, moved ${byWhom(mover)}` : "");
 }
 
 /** A limit, in hours up to two days: "24 h" rather than "1 d". */

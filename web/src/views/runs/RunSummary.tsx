@@ -56,9 +56,10 @@ export function RunSummary({ runId, output }: { runId: string; output?: ReactNod
 }
 
 function startedBy(run: RunWithTexts): string {
-  if (run.trigger === "message") return "your message";
+  const through = run.through ? ` ${run.through}` : "";
+  if (run.trigger === "message") return `your message${through}`;
   const by = `scheduled ${byWhom(run.scheduled_by)}`;
-  return run.trigger === "run_now" ? `${by}, started by hand` : by;
+  return run.trigger === "run_now" ? `${by}, started by hand${through}` : by + through;
 }
 
 function Brief({ run }: { run: RunWithTexts }) {

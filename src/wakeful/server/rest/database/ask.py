@@ -3,24 +3,20 @@
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import Depends
 
 from wakeful.domain.people.accounts import Identity
 from wakeful.domain.types import Scope
 from wakeful.server.auth import require
-from wakeful.server.gate import PAGE_HEADER
 from wakeful.server.services import ServicesDep
 from wakeful.service.agents.database import AgentData, By, Door
-
-COMMAND_AGENT = "wakeful-cli"  # the User-Agent of our own commands
 
 
 class Ask:
     """Runs operations for one request. Errors name commands for the page and the command line, routes for others."""
 
-    def __init__(self, data: AgentData, caller: Identity, request: Request) -> None:
-        is_route = PAGE_HEADER not in request.headers and request.headers.get("user-agent") != COMMAND_AGENT
-        self.door: Door = "route" if is_route else "command"
+    def __init__(self, data: AgentData, caller: Identity) -> None:
+        self.door: Door = "command" if caller.door in ("page", "cli") else "route"
         self.data = data
         self.caller = caller
 
@@ -34,8 +30,8 @@ class Ask:
 
 
 def _asking(scope: Scope) -> Callable[..., Awaitable[Ask]]:
-    async def ask(request: Request, caller: Annotated[Identity, Depends(require(scope))], services: ServicesDep) -> Ask:
-        return Ask(services.data, caller, request)
+    async def ask(caller: Annotated[Identity, Depends(require(scope))], services: ServicesDep) -> Ask:
+        return Ask(services.data, caller)
 
     ask.scope = scope  # pyright: ignore[reportFunctionMemberAccess]  (the route checks it before it reads the body)
     return ask

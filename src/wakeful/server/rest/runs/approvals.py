@@ -89,6 +89,12 @@ async def answer_approval(
     if asked.always:
         check_scope(caller, "admin")
     again = await services.approvals.answer(
-        run_id, call_id, caller.user.id, approve=asked.approve, note=asked.note, always=asked.always
+        run_id,
+        call_id,
+        caller.user.id,
+        approve=asked.approve,
+        note=asked.note,
+        always=asked.always,
+        via=caller.via,
     )
     return ApprovalAnswered(run_id=None if again is None else again.id)

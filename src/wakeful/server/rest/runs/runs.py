@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field
 from wakeful.domain.types import RunNote, RunStatus, ScheduledBy, Trigger, WakeKind
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
-from wakeful.server.rest.shapes import Id, PathId, Shape, Sparse, ToDollars
+from wakeful.server.rest.shapes import CameIn, Id, PathId, Shape, Sparse, ToDollars
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 from wakeful.service.runs.runs import Stopped
@@ -30,7 +30,7 @@ class UsageShape(Shape):
     tool_calls: int
 
 
-class RunShape(Shape):
+class RunShape(CameIn):
     """One execution of an agent, or the record of one that was skipped."""
 
     id: str
@@ -178,4 +178,4 @@ async def continue_run(caller: Chatter, services: ServicesDep, run_id: PathId) -
 @router.post("/runs/{run_id}/again", status_code=202)
 async def run_again(caller: Chatter, services: ServicesDep, run_id: PathId) -> RunShape:
     """Run the wake of a run once more; the wake keeps its times."""
-    return RunShape.model_validate(await services.runs.again(run_id, caller.user.id))
+    return RunShape.model_validate(await services.runs.again(run_id, caller.user.id, caller.via))

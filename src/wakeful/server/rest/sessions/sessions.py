@@ -232,7 +232,7 @@ async def send_message(caller: Chatter, services: ServicesDep, session_id: PathI
     given = asked.model_dump()
     # Ten images take 0.2 s to decode.
     incoming = await asyncio.to_thread(read_message, given) if asked.images else read_message(given)
-    run_id = await hand_over(incoming, session_id, caller.user.id, services)
+    run_id = await hand_over(incoming, session_id, caller, services)
     return MessageTaken(run_id=run_id)
 
 
@@ -247,7 +247,8 @@ async def retry_message(
     it. What tools did stays done.
     """
     content = None if asked is None or asked.content is None else read_message({"content": asked.content}).content
-    return MessageTaken(run_id=(await services.runs.ask_again(session_id, caller.user.id, message_id, content)).id)
+    run = await services.runs.ask_again(session_id, caller.user.id, message_id, content, caller.via)
+    return MessageTaken(run_id=run.id)
 
 
 @router.post("/sessions/{session_id}/stop")

@@ -9,7 +9,7 @@ from wakeful.domain.doors.next_run import NextRunRequest
 from wakeful.domain.types import OnMiss, Priority, ScheduledBy, Wake, WakeStatus
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.runs.runs import RunShape
-from wakeful.server.rest.shapes import Done, PathId, Shape, Text, body_of
+from wakeful.server.rest.shapes import CameIn, Done, PathId, Shape, Text, body_of
 from wakeful.server.rest.wakes.wakes import BookingShape, IsPaused
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import Services, ServicesDep
@@ -25,7 +25,7 @@ class NewNextRun(body_of(NextRunRequest)):
     context_views: Annotated[tuple[ViewName, ...], Strict(strict=False), Field(max_length=20)] = ()  # JSON has lists
 
 
-class NextRunShape(Shape):
+class NextRunShape(CameIn):
     """The pending next run of an agent, if there is one."""
 
     id: str
@@ -71,7 +71,7 @@ async def get_next_run(caller: Reader, services: ServicesDep, agent_id: PathId) 
 @router.put("/agents/{agent_id}/next-run")
 async def book_next_run(caller: Planner, services: ServicesDep, agent_id: PathId, asked: NewNextRun) -> NextRunBooked:
     """Book an agent's next run and replace the pending one. People are limited only by the agent's horizon."""
-    booked = await services.next_runs.book(asked.to_request(NextRunRequest), agent_id, caller.user.id)
+    booked = await services.next_runs.book(asked.to_request(NextRunRequest), agent_id, caller.user.id, caller.via)
     return NextRunBooked(
         next_run=await _to_body(services, booked.wake),
         told=booked.told,
@@ -92,7 +92,7 @@ async def cancel_next_run(caller: Planner, services: ServicesDep, agent_id: Path
 @router.post("/agents/{agent_id}/next-run/run-now", status_code=202)
 async def run_next_run_now(caller: Planner, services: ServicesDep, agent_id: PathId) -> RunShape:
     """Run the next run now, even if it is paused; it is over then."""
-    return RunShape.model_validate(await services.next_runs.run_now(agent_id, caller.user.id))
+    return RunShape.model_validate(await services.next_runs.run_now(agent_id, caller.user.id, caller.via))
 
 
 async def _to_body(services: Services, wake: Wake) -> NextRunShape:

@@ -43,7 +43,7 @@ async def get_recall(caller: Reader, services: ServicesDep, session_id: PathId) 
 @router.post("/sessions/{session_id}/recall", status_code=201)
 async def book_recall(caller: Planner, services: ServicesDep, session_id: PathId, asked: NewRecall) -> RecallBooked:
     """Book a recall; a session can have one."""
-    booked = await services.recalls.book(asked.to_request(RecallRequest), session_id, caller.user.id)
+    booked = await services.recalls.book(asked.to_request(RecallRequest), session_id, caller.user.id, caller.via)
     recall = await recall_to_body(services, booked.wake)
     return RecallBooked(recall=recall, told=booked.told, warning=booked.warning)
 
@@ -74,4 +74,4 @@ async def skip_recall(caller: Planner, services: ServicesDep, session_id: PathId
 @router.post("/sessions/{session_id}/recall/run-now", status_code=202)
 async def run_recall_now(caller: Planner, services: ServicesDep, session_id: PathId) -> RunShape:
     """Run the recall now. A recall that fires once is over then; a recurring one keeps its times."""
-    return RunShape.model_validate(await services.recalls.run_now(session_id, caller.user.id))
+    return RunShape.model_validate(await services.recalls.run_now(session_id, caller.user.id, caller.via))

@@ -95,7 +95,7 @@ async def book_schedule(
     caller: Planner, services: ServicesDep, session_id: PathId, asked: NewSchedule
 ) -> ScheduleBooked:
     """Book a message to a session, or a new session, once and at most a day ahead."""
-    booked = await services.schedules.book(asked.to_request(ScheduleRequest), session_id, caller.user.id)
+    booked = await services.schedules.book(asked.to_request(ScheduleRequest), session_id, caller.user.id, caller.via)
     shape = ScheduleShape.model_validate(booked.schedule)
     return ScheduleBooked(schedule=shape, told=booked.told, warning=booked.warning)
 

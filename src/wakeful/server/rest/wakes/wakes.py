@@ -14,7 +14,7 @@ from wakeful.domain.wakes.explain import Step
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.runs.runs import RunShape
-from wakeful.server.rest.shapes import Done, Id, PathId, Shape, Sparse, Text, body_of, shape_of
+from wakeful.server.rest.shapes import CAME_IN, CameIn, Done, Id, PathId, Shape, Sparse, Text, body_of, shape_of
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import Services, ServicesDep
 
@@ -55,7 +55,7 @@ class BookingShape(Shape):
 IsPaused = Annotated[bool, Field(description="Whether a pause holds it at its planned time.")]
 
 
-class WakeShape(shape_of(Wake, without=_INTERNAL, every="interval_seconds")):
+class WakeShape(CameIn, shape_of(Wake, without=_INTERNAL | CAME_IN, every="interval_seconds")):
     """A promise to wake an agent."""
 
     booking: BookingShape | None = Field(description="Null: version 0.1 booked it.")
@@ -104,13 +104,14 @@ class WakeList(Sparse):
 
 
 class RecallShape(
+    CameIn,
     shape_of(
         Wake,
-        without=_INTERNAL | _NOT_OF_RECALLS,
+        without=_INTERNAL | _NOT_OF_RECALLS | CAME_IN,
         every="interval_seconds",
         comment="internal_comment",
         instructions="additional_context_message",
-    )
+    ),
 ):
     """A recall under the names of its door."""
 
@@ -188,7 +189,7 @@ async def skip_wake(caller: Planner, services: ServicesDep, wake_id: PathId) -> 
 @router.post("/wakes/{wake_id}/run-now", status_code=202)
 async def run_wake_now(caller: Planner, services: ServicesDep, wake_id: PathId) -> RunShape:
     """Run a wake now, even if it is paused. A wake that fires once is over then; a recurring one keeps its times."""
-    return RunShape.model_validate(await services.wakes.run_now(wake_id, caller.user.id))
+    return RunShape.model_validate(await services.wakes.run_now(wake_id, caller.user.id, caller.via))
 
 
 @router.get("/wakes/{wake_id}/why")
