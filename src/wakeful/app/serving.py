@@ -23,7 +23,6 @@ def build_http(node: Wakeful) -> ASGIApp:
         version("wakeful"),
         node.services,
         tries,
-        Tries(node.clock, "wrong signature of a hook delivery"),
         lambda: node.engine.readiness().problems,
         heartbeat_seconds=node.settings.socket_heartbeat_seconds,
         is_shared=node.store.is_shared,

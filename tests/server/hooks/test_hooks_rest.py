@@ -4,9 +4,6 @@ import asyncio
 import json
 import os
 import random
-from contextlib import asynccontextmanager
-
-import pytest
 
 from live_server import running_server
 from openai_server import call, calls, say
@@ -50,12 +47,6 @@ async def ended(server, run_id):
             if answer.status_code == 200 and answer.json()["finished_at"] is not None:
                 return answer.json()
             await asyncio.sleep(0.05)
-
-
-@asynccontextmanager
-async def watched(server):
-    async with server.watch_events() as client:
-        yield client
 
 
 async def test_a_delivery_becomes_a_run_that_reads_it_as_data(server):
@@ -129,19 +120,19 @@ async def test_secrets_and_addresses(server):
 
 
 async def test_a_public_url_and_a_base_path_are_in_the_address(settings):
-    asked = {"public_url": "https://example.com", "base_path": "/agents", "allowed_hosts": ["example.com"]}
+    asked = {"public_url": "https://example.com", "base_path": "/wakeful", "allowed_hosts": ["example.com"]}
     async with running_server(settings, **asked) as server:
-        server.address = server.address.removesuffix("/agents")
+        server.address = server.address.removesuffix("/wakeful")
         sender = await add(server)
-        assert sender.hook["url"] == f"https://example.com/agents/hooks/{sender.hook['id']}"
-        assert sender.hook["path"] == f"/agents/hooks/{sender.hook['id']}"
+        assert sender.hook["url"] == f"https://example.com/wakeful/hooks/{sender.hook['id']}"
+        assert sender.hook["path"] == f"/wakeful/hooks/{sender.hook['id']}"
         server.provider.always = say("Done.")
         assert (await sender.send()).status_code == 202
 
 
 async def test_duplicates_pings_and_filtered_events(server):
     sender = await add(server, events=["push"], mode="notify")
-    assert (await sender.send(event="ping", body=b"{}")).json()["status"] == "ping"
+    assert (await sender.send(b"{}", delivery="d-0", event="ping")).json()["status"] == "ping"
     assert (await sender.send(b"[1]", delivery="d-2", event="issues")).json()["status"] == "ignored"
     first = await sender.send()
     again = await sender.send(headers=sender.sign())
@@ -281,7 +272,7 @@ async def test_no_request_to_a_hook_makes_the_server_fail(sqlite_server):
                 }
                 for _ in range(dice.randrange(3)):
                     name = dice.choice([*headers, "x-github-event", "idempotency-key", "webhook-id", "content-type"])
-                    headers[name] = bytes(dice.choice(b"=,v1t.\xe9 09aZ\x7f") for _ in range(dice.randrange(60)))
+                    headers[name] = bytes(dice.choice(b"=,v1t.\xe9 09aZ") for _ in range(dice.randrange(60))).strip()
                 path = sender.hook["path"] if dice.random() < 0.9 else f"/hooks/{dice.randrange(10**6)}"
                 answer = await client.post(path, content=body, headers=headers)
                 assert answer.status_code < 500, (path, headers, body[:100], answer.text)

@@ -237,6 +237,10 @@ export const MAX_LENGTH = {
     "name": 100000,
     "path": 100000
   },
+  "HookChange": {
+    "name": 100,
+    "instructions": 100000
+  },
   "ListRequest": {
     "name": 64,
     "provider": 64,
@@ -262,6 +266,10 @@ export const MAX_LENGTH = {
   },
   "NewDownloadTicket": {
     "path": 8000
+  },
+  "NewHook": {
+    "name": 100,
+    "instructions": 100000
   },
   "NewImport": {
     "table": 200,
@@ -329,6 +337,9 @@ export const MAX_LENGTH = {
     "sql": 100000,
     "description": 2000
   },
+  "NewWebhook": {
+    "name": 100
+  },
   "RecallChange": {
     "when": 200,
     "timezone": 200,
@@ -365,6 +376,9 @@ export const MAX_LENGTH = {
     "instructions": 100000,
     "comment": 100000,
     "ping_url": 2000
+  },
+  "WebhookChange": {
+    "name": 100
   },
   "WritingStatement": {
     "sql": 100000

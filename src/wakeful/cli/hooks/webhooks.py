@@ -1,7 +1,7 @@
 """`wakeful webhook …`: other systems that are told of events."""
 
 import sys
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -33,7 +33,7 @@ Named = Annotated[
         metavar="WEBHOOK", help="A webhook, by name, id or the beginning of the id; `wakeful webhook ls` shows them."
     ),
 ]
-Event = Literal["run.finished", "run.failed", "wake.missed", "loop.ended", "notification"]
+_EVENTS = "run.finished, run.failed, wake.missed, loop.ended, notification"
 
 
 @app.command()
@@ -43,7 +43,8 @@ def add(
         str | None, typer.Argument(help="Its address; without it, or with -, it is read from stdin.")
     ] = None,
     event: Annotated[
-        list[Event] | None, typer.Option(help="What it is told of; repeatable. Default: run.failed and notification.")
+        list[str] | None,
+        typer.Option(help=f"What it is told of: {_EVENTS}; repeatable. Default: run.failed and notification."),
     ] = None,
     agent: Annotated[str | None, typer.Option(help="Only events of this agent, by name or id.")] = None,
     off: Annotated[bool, typer.Option("--off", help="Do not use it yet.")] = False,

@@ -25,6 +25,7 @@ MAX_TOOLS = 200
 MAX_COALESCE = 3_600  # seconds
 MAX_FOLDED = 100  # deliveries of one run
 MAX_PER_MINUTE = 600
+MAX_WAITING = 500  # runs of one hook that have not begun, as while the agent is paused
 PER_MINUTE = 60
 KEEP = timedelta(days=30)  # deliveries; the same one again is a duplicate for as long
 KEEP_PAYLOAD = timedelta(days=3)  # after that, of deliveries whose run has ended

@@ -29,6 +29,10 @@ class Tries:
         self.by_address: OrderedDict[str, deque[float]] = OrderedDict()
         self._all: deque[float] = deque(maxlen=MAX_FROM_ALL)
 
+    def of(self, what: str) -> "Tries":
+        """Return a limit of its own for something else, by the same clock."""
+        return Tries(self._clock, what)
+
     def check(self, client: str) -> None:
         """Raise TooManyTries if this address must wait."""
         now = self._clock.monotonic()

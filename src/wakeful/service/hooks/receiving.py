@@ -15,6 +15,7 @@ from wakeful.domain.hooks import hooks as rules
 from wakeful.domain.hooks import notices, schemes
 from wakeful.domain.hooks.hooks import Arrived, Hook, HookDelivery
 from wakeful.domain.types import Agent, Notice, Wake
+from wakeful.domain.via import Via, stamp
 from wakeful.domain.wakes.create import create
 from wakeful.service.hooks import secrets
 from wakeful.store.sessions.sessions import NoSuchSession
@@ -156,6 +157,8 @@ class Receiving:
                 await tx.sessions.get(hook.session_id, hook.user_id)
             except NoSuchSession:  # deleted since: a new session is the safe choice
                 hook = replace(hook, session_id=None)
+        if len(await tx.hooks.live_wakes(hook.id)) >= rules.MAX_WAITING:
+            raise rules.TooManyWaiting
         agent = await tx.agents.get(hook.agent_id, hook.user_id)
         wake = self._wake(hook, agent, delivery, now, slot if hook.coalesce_seconds and waiting is None else None)
         if not await tx.wakes.add([wake]):
@@ -182,7 +185,7 @@ class Receiving:
             session_config={"tool_ids": list(tools)} if is_fresh else None,
             tools=tools,
         )
-        return replace(wake, slot=slot)
+        return stamp(replace(wake, slot=slot), Via(door="hook", token_id=hook.id, token_name=hook.name))
 
     async def _note(self, hook: Hook, why: str, notice: Notice) -> None:
         """Save why a hook last refused something, with one notice a day; at most once a minute, however many come."""

@@ -94,8 +94,9 @@ WHERE d.wake_id = :wake_id ORDER BY d.at, d.id;
 SELECT COUNT(*) AS taken FROM hook_deliveries WHERE wake_id = :wake_id;
 
 -- name: live_wakes_of_hook
-SELECT DISTINCT w.id FROM hook_deliveries d JOIN wakes w ON w.id = d.wake_id
-WHERE d.hook_id = :hook_id AND w.status IN ('pending', 'queued');
+-- Those whose run has not begun. The doors are those of the index.
+SELECT id FROM wakes
+WHERE token_id = :hook_id AND door IN ('mcp', 'v1', 'hook') AND status IN ('pending', 'queued');
 
 -- name: delete_old_hook_deliveries
 DELETE FROM hook_deliveries WHERE at < :before;

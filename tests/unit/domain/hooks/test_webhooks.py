@@ -98,7 +98,16 @@ def test_the_body_is_json_and_the_same_in_every_attempt():
 
 
 @pytest.mark.parametrize(
-    "url", ["", "ftp://example.com", "https://", "https://u:pass@example.com", "https://example.com/#y", "http://x:99999", "é://x"]
+    "url",
+    [
+        "",
+        "ftp://example.com",
+        "https://",
+        "https://u:pass@example.com",
+        "https://example.com/#y",
+        "http://x:99999",
+        "é://x",
+    ],
 )
 def test_an_unfit_address_is_refused_without_being_named(url):
     with pytest.raises(BadWebhookAddress) as refused:

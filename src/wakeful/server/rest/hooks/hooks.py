@@ -1,6 +1,6 @@
 """Routes for incoming hooks, and the one that other systems send to."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
@@ -303,4 +303,4 @@ def _fields(hook: Hook, request: Request) -> dict[str, Any]:
 
 def _to_fields(sent: dict[str, Any]) -> dict[str, Any]:
     """Return fields as the domain has them, where lists are tuples."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in sent.items()}
+    return {name: tuple(cast("list[str]", value)) if isinstance(value, list) else value for name, value in sent.items()}

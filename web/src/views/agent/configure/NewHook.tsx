@@ -1,6 +1,6 @@
 /** The form of a new hook. */
 
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { call } from "../../../api/client";
 import * as queries from "../../../api/queries";
@@ -33,7 +33,7 @@ export function NewHookForm({ agent, onDone }: Props) {
   const [seconds, setSeconds] = useState("0");
   const [sessionId, setSessionId] = useState("");
   const [isConfirmed, setConfirmed] = useState(false);
-  const sessions = useQuery(queries.sessions({})).data?.pages.flatMap((page) => page.sessions) ?? [];
+  const sessions = useInfiniteQuery(queries.sessions({})).data?.pages.flatMap((page) => page.sessions) ?? [];
   const add = queries.useAct(
     () =>
       call("POST /agents/{agent_id}/hooks", {
