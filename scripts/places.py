@@ -7,15 +7,16 @@ import asyncio
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, Locator, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
+from browser.dialogs import DIALOGS
 from browser.places import make_places
 from browser.visits import find_chromium, go, log_in, send, visit
 from live_server import TOKEN, Server, running_server
@@ -38,79 +39,10 @@ SIGNED_OUT = {"login": "/login", "used-link": "/login?code=used", "signed-out": 
 # Heights, in pixels, of pages that are photographed as a whole.
 LONG = {"configure": 3_600, "settings": 2_600, "agenda-week": 1_700, "chat-unfolded": 2_200}
 
-Open = Callable[[Page, dict[str, str]], Awaitable[None]]
-
 
 async def _unfold(page: Page, places: dict[str, str]) -> None:
     await go(page, places["chat"])
     await page.evaluate("document.querySelectorAll('.fold[aria-expanded=false]').forEach(fold => fold.click())")
-
-
-async def _open_banner(page: Page, places: dict[str, str]) -> Locator:
-    """Return the banner of the chat; on a phone, the sheet that its line opens."""
-    await go(page, places["chat"])
-    banner = page.get_by_label("Scheduled run", exact=True)
-    line, sheet = page.get_by_role("button", name="Look at the garden"), page.get_by_role("dialog")
-    await expect(banner.or_(line).first).to_be_visible()
-    if await line.count():
-        await line.click()
-        return sheet
-    return banner
-
-
-async def _edit(page: Page, places: dict[str, str]) -> None:
-    banner = await _open_banner(page, places)
-    await banner.get_by_role("button", name="Edit", exact=True).first.click()
-    await page.get_by_text("How it came about").click()
-    await expect(page.locator(".next-times li")).to_have_count(5)
-
-
-async def _schedule(page: Page, places: dict[str, str]) -> None:
-    await go(page, places["scheduled-session"])
-    await page.get_by_role("button", name="Schedule", exact=True).click()
-    dialog = page.get_by_role("dialog")
-    await dialog.get_by_label("When").fill("tomorrow at 9")
-    await dialog.get_by_label("Repeat").select_option("Every…")
-    await expect(page.locator(".next-times li").first).to_be_visible()
-
-
-async def _pause_menu(page: Page, places: dict[str, str]) -> None:
-    banner = await _open_banner(page, places)
-    await banner.get_by_role("button", name="Pause").click()
-
-
-async def _connect(page: Page, places: dict[str, str]) -> None:
-    await go(page, places["settings"])
-    await page.get_by_role("button", name="Connect a model").click()
-    await expect(page.get_by_role("dialog")).to_contain_text("Anthropic")
-
-
-async def _new_agent(page: Page, places: dict[str, str]) -> None:
-    await go(page, places["agents"])
-    await page.get_by_role("button", name="New agent").click()
-
-
-async def _delete_session(page: Page, places: dict[str, str]) -> None:
-    await go(page, places["chat"])
-    await page.get_by_role("button", name="Session", exact=True).click()
-    await page.get_by_role("menuitem", name="Delete…").click()
-
-
-async def _open_row(page: Page, places: dict[str, str]) -> None:
-    await go(page, places["data"])
-    await page.get_by_role("button", name="Open row 1").click()
-
-
-DIALOGS: dict[str, Open] = {
-    "chat-unfolded": _unfold,
-    "edit": _edit,
-    "schedule": _schedule,
-    "pause-menu": _pause_menu,
-    "connect": _connect,
-    "new-agent": _new_agent,
-    "delete-session": _delete_session,
-    "row": _open_row,
-}
 
 
 class Pictures:
@@ -132,19 +64,24 @@ class Pictures:
         await page.set_viewport_size(size)
 
 
-@asynccontextmanager
-async def _fresh(browser: Browser, server: Server, look: str) -> AsyncIterator[Page]:
-    async with visit(browser, await log_in(server.address, TOKEN), server.address, **LOOKS[look]) as page:
-        yield page
+Fresh = Callable[[str], AbstractAsyncContextManager[Page]]
 
 
-async def take_places(browser: Browser, server: Server, places: dict[str, str], pictures: Pictures, look: str) -> None:
-    async with _fresh(browser, server, look) as page:
+async def _log_in(browser: Browser, server: Server) -> Fresh:
+    """Log in once, and return a function that opens the page in a browser context of its own."""
+    login = await log_in(server.address, TOKEN)
+    return lambda look: visit(browser, login, server.address, **LOOKS[look])
+
+
+async def take_places(
+    browser: Browser, server: Server, fresh: Fresh, places: dict[str, str], pictures: Pictures, look: str
+) -> None:
+    async with fresh(look) as page:
         for name, path in places.items():
             await go(page, path)
             await pictures.take_whole(page, name)
-    for name, open_dialog in DIALOGS.items():
-        async with _fresh(browser, server, look) as page:
+    for name, open_dialog in {"chat-unfolded": _unfold, **DIALOGS}.items():
+        async with fresh(look) as page:
             await open_dialog(page, places)
             await pictures.take_whole(page, name)
     context = await browser.new_context(**LOOKS[look])
@@ -156,23 +93,23 @@ async def take_places(browser: Browser, server: Server, places: dict[str, str], 
     await context.close()
 
 
-async def take_paused(browser: Browser, server: Server, places: dict[str, str], pictures: Pictures, look: str) -> None:
+async def take_paused(server: Server, fresh: Fresh, places: dict[str, str], pictures: Pictures, look: str) -> None:
     """The places that say that everything is paused."""
     await server.call("PUT", "/pause", json={"preset": "indefinitely", "reason": "On holiday"})
-    async with _fresh(browser, server, look) as page:
+    async with fresh(look) as page:
         for name in ("chat", "agenda-week", "agents"):
             await go(page, places[name])
             await pictures.take(page, f"paused-{name}")
     await server.call("DELETE", "/pause")
 
 
-async def take_approval(browser: Browser, server: Server, pictures: Pictures, look: str) -> None:
+async def take_approval(server: Server, fresh: Fresh, pictures: Pictures, look: str) -> None:
     """A call that waits for a person."""
-    asking = {"name": f"Clerk ({look})", "toolsets": ["files"], "ask_before": ["write_file"]}
+    asking = {"name": f"Scribe ({look})", "toolsets": ["files"], "ask_before": ["write_file"]}
     agent = await server.call("POST", "/agents", json=asking)
     session = await server.session("Tidy up", agent_id=agent["id"])
     server.provider.then(calls(*call("write_file", '{"path": "note.txt", "content": "Hello"}')), say("Done."))
-    async with _fresh(browser, server, look) as page:
+    async with fresh(look) as page:
         await go(page, f"/ui/sessions/{session}")
         await send(page, "Write a note")
         await expect(page.get_by_role("button", name="Approve")).to_be_visible()
@@ -188,11 +125,12 @@ async def main(folder: Path) -> None:
         async with running_server(settings) as server, async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=find_chromium(), chromium_sandbox=False)
             places = await make_places(server)
+            fresh = await _log_in(browser, server)
             for look in LOOKS:
                 pictures = Pictures(folder, look)
-                await take_places(browser, server, places, pictures, look)
-                await take_paused(browser, server, places, pictures, look)
-                await take_approval(browser, server, pictures, look)
+                await take_places(browser, server, fresh, places, pictures, look)
+                await take_paused(server, fresh, places, pictures, look)
+                await take_approval(server, fresh, pictures, look)
             await browser.close()
 
 

@@ -26,6 +26,8 @@ from pydantic_core import ErrorDetails
 
 from wakeful import sources
 from wakeful.domain.agents.mcp_servers import McpServer, read_servers
+from wakeful.domain.backup.recipients import parse_recipient
+from wakeful.domain.backup.schedule import parse_every
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.models.models import Model
 from wakeful.domain.models.names import check_written
@@ -149,6 +151,19 @@ def _check_device_key(key: SecretStr | None) -> SecretStr | None:
     if key is not None and len(bytes.fromhex(key.get_secret_value())) != 32:
         raise ValueError("not 32 bytes")
     return key
+
+
+def _check_recipient(text: str) -> str:
+    try:
+        parse_recipient(text)
+    except WakefulError as error:
+        raise ValueError(error.message) from None
+    return text
+
+
+def _check_every(text: str) -> str:
+    parse_every(text)
+    return text
 
 
 def _make_absolute(path: Path) -> Path:
@@ -368,6 +383,23 @@ class Settings(BaseModel):
         "see [monitoring](../monitoring.md#the-dead-mans-switch).",
     )
 
+    backup_recipients: Annotated[
+        tuple[Annotated[str, AfterValidator(_check_recipient)], ...],
+        BeforeValidator(_split_commas),
+        Says(accepts="a list of age recipients (age1…)", default="none"),
+    ] = Field(
+        (),
+        description="Public keys that [backups](../operate/backup.md) are encrypted to, from `wakeful backup key`.",
+    )
+    backup_dir: Annotated[Directory | None, Says(accepts="a path", default="none")] = Field(
+        None,
+        description="Directory of [scheduled backups](../operate/backup.md#scheduled-backups). Needs recipients.",
+    )
+    backup_every: Annotated[
+        str, AfterValidator(_check_every), Says(accepts="an interval from 15m to 90d, such as 30m, 6h or 1d")
+    ] = Field("1d", description="Interval of scheduled backups.")
+    backup_keep: Whole = _number(7, 1, 10_000, "How many scheduled backups are kept.")
+
     agent_database_mb: Whole = _number(
         100, 1, 100_000, "Size limit of an agent's own database in mebibytes, unless the agent has its own limit."
     )
@@ -409,6 +441,17 @@ class Settings(BaseModel):
     retention_skipped_days: Whole = _number(
         90, 1, 3650, "How long skipped occurrences are kept one by one before they are aggregated."
     )
+
+    @model_validator(mode="after")
+    def _refuse_unencrypted_backups(self) -> Self:
+        if self.backup_dir is not None and not self.backup_recipients:
+            raise ValueError(
+                "backup_dir is set, but backup_recipients is not: scheduled backups are only made encrypted to a "
+                "recipient. Make one with `wakeful backup key`, and list it in backup_recipients."
+            )
+        if self.backup_dir is not None and self.backup_dir.resolve() == self.data_dir.resolve():
+            raise ValueError("backup_dir must be another directory than data_dir; best on another disk.")
+        return self
 
     @model_validator(mode="after")
     def _refuse_own_directories(self) -> Self:
@@ -497,7 +540,7 @@ def _is_loopback(host: str) -> bool:
 SECRETS = frozenset(name for name, field in Settings.model_fields.items() if SecretStr in get_args(field.annotation))
 _HIDDEN = SECRETS | {"mcp", "models"}  # never shown in a message
 # Not from the environment: setting a variable of the server can take fewer rights than writing its settings file.
-_FILE_ONLY = frozenset({"heartbeat_url", "shell_network", "shell_read", "shell_unconfined"})
+_FILE_ONLY = frozenset({"backup_dir", "heartbeat_url", "shell_network", "shell_read", "shell_unconfined"})
 
 
 def name_of(settings: Settings) -> str | None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from browser.visits import add_notice
 from live_server import Server, eventually
 from openai_server import call, calls, say, stream, thinking
 
@@ -45,6 +46,7 @@ async def make_places(server: Server) -> dict[str, str]:
     await server.call("PUT", f"/agents/{agent}/next-run", json={"in_seconds": 9_000, "instructions": brief})
     more = {"name": "Researcher", "description": "Looks things up on the web", "self_scheduling": True}
     await server.call("POST", "/agents", json=more | {"schedule": {"mode": "project"}, "timezone": "Asia/Tokyo"})
+    await _fill_inbox(server, agent, scheduled)
     data = f"/agents/{agent}/db"
     await server.call("POST", f"{data}/import", json={"table": "garden", "text": BEDS})
     await server.call("POST", f"{data}/tables/garden/rows/delete", json={"row_ids": [3]})
@@ -73,6 +75,24 @@ async def make_places(server: Server) -> dict[str, str]:
         "not-found": "/ui/nowhere",
         "settings": "/ui/settings",
     }
+
+
+async def _fill_inbox(server: Server, agent: str, run: dict[str, Any]) -> None:
+    await add_notice(server, agent, "The beans can be picked", view_ref="beds_by_plant")
+    await add_notice(server, agent, "Frost tonight", session_id=run["session_id"], run_id=run["id"])
+    clerk = await server.call(
+        "POST", "/agents", json={"name": "Clerk", "toolsets": ["files"], "ask_before": ["write_file"]}
+    )
+    session = await server.session("Tidy up every day", agent_id=clerk["id"])
+    server.provider.then(calls(*call("write_file", '{"path": "note.txt", "content": "Hello"}')), say("I may not."))
+    asked = {"call_type": "immediate", "additional_context_message": "Write note.txt with write_file."}
+    await server.call("POST", f"/sessions/{session}/recall", json=asked)
+    await eventually(lambda: _has_asked(server))
+
+
+async def _has_asked(server: Server) -> bool:
+    notices = (await server.call("GET", "/notifications"))["notifications"]
+    return any(each["code"] == "needs_approval" for each in notices)
 
 
 async def _ended(server: Server, agent: str) -> Any:

@@ -299,6 +299,28 @@ async def test_a_failure_says_what_and_how_to_go_on(server, come):
         await expect(page.locator(".answer")).to_have_text("Better now.")
 
 
+async def test_a_conversation_that_is_too_large_offers_what_helps(server, come):
+    session = await server.session()
+    asked = {"content": "word " * 90_000}  # about 150,000 tokens, with a window of 128,000
+    run = (await server.call("POST", f"/sessions/{session}/messages", json=asked))["run_id"]
+    async with come(session) as page:
+        ending = page.locator(".ending.is-bad")
+        await expect(ending).to_contain_text("the model 'openai-chat:test' has a window of 128,000")
+        await expect(ending.get_by_role("button", name="Continue")).to_have_count(0)  # it would fail again
+        await expect(ending.get_by_role("link", name="Choose another model")).to_be_visible()
+        await page.goto(f"{server.address}/ui/runs/{run}")
+        await expect(page.get_by_role("link", name="Choose another model")).to_have_attribute(
+            "href", re.compile("#model$")
+        )
+        await expect(page.get_by_role("button", name="Continue")).to_have_count(0)
+        await page.get_by_role("link", name="Open the session").click()
+        await ending.get_by_role("button", name="Edit the message").click()
+        server.provider.then(say("Shorter."))
+        await page.get_by_role("textbox", name="Edit message").fill("A few words")
+        await page.get_by_role("button", name="Send", exact=True).first.click()
+        await expect(page.locator(".answer")).to_have_text("Shorter.")
+
+
 async def test_during_a_woken_run_a_message_is_kept_and_sent_at_its_end(server, come):
     tap = Tap()
     server.provider.then(tap)

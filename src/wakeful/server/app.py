@@ -17,7 +17,7 @@ from wakeful.server.rest.database import database, rows, tables, views
 from wakeful.server.rest.hooks import hooks, webhooks
 from wakeful.server.rest.inbox import channels, notifications, push
 from wakeful.server.rest.models import models
-from wakeful.server.rest.ops import about, health, logs, nodes, storage
+from wakeful.server.rest.ops import about, backups, health, logs, nodes, storage
 from wakeful.server.rest.people import accounts
 from wakeful.server.rest.runs import approvals, runs
 from wakeful.server.rest.sessions import search, sessions
@@ -105,6 +105,7 @@ def application(version: str) -> FastAPI:
         sessions.router,
         socket.router,
         storage.router,
+        backups.router,
         wakes.router,
         webhooks.router,
     ):

@@ -13,6 +13,7 @@ from wakeful.service.agents.agents import AgentService
 from wakeful.service.agents.database import AgentData
 from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
+from wakeful.service.backup.backups import Backups
 from wakeful.service.homes.moving_in import MovingIn
 from wakeful.service.hooks.hooks import Hooks
 from wakeful.service.hooks.receiving import Receiving
@@ -55,6 +56,7 @@ class Services:
     agenda: AgendaService
     agents: AgentService
     approvals: Approvals
+    backups: Backups
     channels: Channels
     data: AgentData
     deliverer: Deliverer

@@ -158,6 +158,7 @@ class Relay:
     def __init__(self, port: int) -> None:
         self._port = port
         self._writers: list[asyncio.StreamWriter] = []
+        self._tasks: set[asyncio.Task[None]] = set()
         self.is_open = asyncio.Event()  # for new connections
         self.is_open.set()
 
@@ -167,8 +168,10 @@ class Relay:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self.cut()
         self._server.close()
+        self.cut()
+        self.is_open.set()  # so that connections that still wait for it end too
+        await asyncio.gather(*self._tasks)
 
     def cut(self) -> None:
         for writer in self._writers:
@@ -176,10 +179,17 @@ class Relay:
         self._writers.clear()
 
     async def _connect(self, reader, writer) -> None:
+        task = asyncio.current_task()
+        self._tasks.add(task)
+        self._writers.append(writer)  # at once: one that is left open would fail a later test, when it is collected
         await self.is_open.wait()
-        there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._port)
-        self._writers += [writer, there_writer]
-        await asyncio.gather(self._pass(reader, there_writer), self._pass(there_reader, writer))
+        if not writer.is_closing():
+            there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._port)
+            self._writers.append(there_writer)
+            if writer.is_closing():  # it was cut meanwhile
+                there_writer.close()
+            await asyncio.gather(self._pass(reader, there_writer), self._pass(there_reader, writer))
+        self._tasks.discard(task)
 
     async def _pass(self, reader, writer) -> None:
         try:

@@ -1955,6 +1955,7 @@ export interface Routes {
   "POST /agents/{agent_id}/test-model": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: ModelTrialShape };
   "GET /agents/{agent_id}/usage": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AgentUsage };
   "GET /approvals": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: ApprovalList };
+  "POST /backups": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: undefined };
   "GET /channels": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: ChannelList };
   "POST /channels": { path: Record<never, never>; query: Record<never, never>; body: NewChannel; answer: ChannelShape };
   "PATCH /channels/{channel_id}": { path: { channel_id: string }; query: Record<never, never>; body: ChannelChange; answer: ChannelShape };

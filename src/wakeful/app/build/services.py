@@ -5,6 +5,7 @@ from pathlib import Path
 
 from wakeful.agentdb.keys.agent_keys import Vault
 from wakeful.agentdb.process.engine import DatabaseEngine
+from wakeful.app.backup.backups import backup_source
 from wakeful.app.build.base import Base
 from wakeful.app.data.earlier_data import MOVED_AGENTS, MOVED_FILE
 from wakeful.config import Settings
@@ -17,6 +18,7 @@ from wakeful.service.agents.database import AgentData
 from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
+from wakeful.service.backup.backups import Backups
 from wakeful.service.homes.homes import Homes
 from wakeful.service.homes.moving_in import MovingIn
 from wakeful.service.hooks.hooks import Hooks
@@ -83,6 +85,7 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
         agenda=AgendaService(store, clock, rules),
         agents=_agents(base, files, catalog, models.catalog),
         approvals=Approvals(store, clock, push),
+        backups=Backups(backup_source(base.settings, store.database, base.device_key, clock, is_live=True)),
         channels=channels,
         data=data,
         deliverer=Deliverer(store, clock, channels, push, base.settings.public_address),

@@ -82,6 +82,19 @@ def recover(run: Run, now: datetime, rules: Rules) -> Run:
     return replace(freed, status="queued", reason="resumed", is_resuming=True)
 
 
+def interrupt_restored(run: Run, now: datetime) -> Run | None:
+    """End a run that was not over when a backup was made: the server of that time may have finished it.
+
+    None: it is left as it is, because a pause holds it.
+    """
+    if run.status == "queued" and run.trigger == "wake" and run.started_at is None:
+        return None
+    error = "It was not over when the backup was made that this server was restored from."
+    return replace(
+        run, status="interrupted", reason="restored", error=error, finished_at=now, owner=None, lease_until=None
+    )
+
+
 def last_frame(run: Run) -> RunFrame | None:
     """Return the frame that ends the stream of a recovered run; None: the run continues."""
     if run.status == "stopped":

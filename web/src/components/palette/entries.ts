@@ -81,7 +81,7 @@ function scheduleHere(sessionId: string, agents: AgentShape[], action: MakeActio
 const THEMES: [string, Theme][] = [
   ["Theme: light", "light"],
   ["Theme: dark", "dark"],
-  ["Theme: as the system", "auto"],
+  ["Theme: system", "auto"],
 ];
 
 const PRESETS: [string, NewPause["preset"]][] = [

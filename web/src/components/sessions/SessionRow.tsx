@@ -34,10 +34,10 @@ export function SessionRow({ session, agent }: { session: SessionShape; agent: A
   return (
     <li ref={row}>
       <Link href={href} className="session-row" aria-current={isHere ? "page" : undefined}>
-        {agent && <AgentMark agent={agent} />}
+        <AgentMark agent={agent} />
         <span className="session-text">
           <span className="session-title">{session.title || "New session"}</span>
-          {agent && <span className="hidden">, {agent.name}, </span>}
+          <span className="hidden">, {agent?.name ?? "its agent was deleted"}, </span>
           {session.origin_wake_id && (
             <span className="muted small">
               <Time at={session.created_at} />

@@ -36,6 +36,11 @@ export function reasonOf({ reason, note, status }: Ending): string | null {
   return reason === note && UNANSWERED.includes(reason) ? null : reasonText(reason);
 }
 
+/** Say whether a run that broke off may succeed if it is continued: a conversation that is too large stays so. */
+export function canContinue(reason: string | null | undefined): boolean {
+  return reason !== "context_too_large";
+}
+
 interface Ending {
   status: string;
   reason: string | null;

@@ -57,10 +57,13 @@ function useLine(agent: AgentShape, sessionId: string | undefined): Line | null 
     return {
       icon: "pause",
       tone: "is-paused",
-      text: (
+      // The sheet says who ends a pause without a time; here the number of runs needs the room.
+      text: paused.until ? (
         <>
           Paused <PausedUntil pause={paused} zone={agent.zone} />
         </>
+      ) : (
+        "Paused"
       ),
       more: paused.held > 0 ? `${count(paused.held, "run")} on hold` : "",
     };

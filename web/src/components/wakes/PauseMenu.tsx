@@ -146,6 +146,9 @@ function CustomPause({ agentId, error, onPause, onClose }: CustomProps) {
         </label>
         <ErrorText error={isOver ? null : error} />
         <div className="row end">
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
           <button type="submit" className="primary">
             Pause
           </button>

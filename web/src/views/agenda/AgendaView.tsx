@@ -25,9 +25,9 @@ interface Entry {
   state: string;
   moved: string | null;
   count: number;
+  last?: Date | undefined; // of several that are shown as one
 }
 
-const DAY = 86_400_000;
 const FOLD_FROM = 4; // this many runs of one wake in a day (in the day view: an hour) are shown as one
 
 export default function AgendaView() {
@@ -140,7 +140,7 @@ function Days({ agenda, agents, agentId, first, count, now }: DaysProps) {
       {Array.from({ length: count }, (_, index) => addDays(first, index)).map((day) => {
         const ofDay = fold(
           entries.filter((entry) => entry.at >= day && entry.at < addDays(day, 1)),
-          count === 1 ? 3_600_000 : DAY,
+          count === 1,
         );
         const isToday = isoDay(day) === isoDay(new Date(now));
         const firstLater = ofDay.findIndex((entry) => entry.at.getTime() > now);
@@ -185,6 +185,7 @@ function EntryLink({ entry, agent }: { entry: Entry; agent: AgentShape | undefin
         <span className="small muted">
           {agent?.name ?? "An agent"} · {entry.state}
           {entry.count > 1 && ` · ${entry.count} times`}
+          {entry.last && `, the last ${clockTime(entry.last)}`}
         </span>
         {entry.moved && <span className="small muted">{entry.moved}</span>}
       </span>
@@ -235,14 +236,16 @@ function toEntries({ ran, planned, held }: AgendaShape, agents: AgentShape[]): E
   return [...past, ...future, ...waiting].sort((one, other) => one.at.getTime() - other.at.getTime());
 }
 
-/** Show many entries of one wake within a period as one. */
-function fold(entries: Entry[], periodMs: number): Entry[] {
-  const groups = Map.groupBy(entries, (entry) => `${entry.group}:${Math.floor(entry.at.getTime() / periodMs)}`);
+/** Show many entries of one wake within a day, or within an hour of it, as one. */
+function fold(entries: Entry[], isByHour: boolean): Entry[] {
+  const groups = Map.groupBy(entries, (entry) => `${entry.group}:${isByHour ? entry.at.getHours() : ""}`);
   return [...groups.values()]
     .flatMap((group) => {
       const [head] = group;
       if (group.length < FOLD_FROM || !head) return group;
-      return [{ ...head, count: group.reduce((sum, entry) => sum + entry.count, 0) }];
+      const isEach = group.every((entry) => entry.count === 1); // else the times after an entry are not known
+      const count = group.reduce((sum, entry) => sum + entry.count, 0);
+      return [{ ...head, count, last: isEach ? group.at(-1)?.at : undefined }];
     })
     .sort((one, other) => one.at.getTime() - other.at.getTime());
 }

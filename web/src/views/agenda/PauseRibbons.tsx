@@ -33,7 +33,6 @@ function Ribbon({ what, pause, zone }: { what: string; pause: PauseShape; zone?:
       <span>
         <strong>{what} is paused</strong> <PausedUntil pause={pause} zone={zone} /> ·{" "}
         {pause.held > 0 ? `${count(pause.held, "run")} on hold` : "no run on hold"}
-        {pause.reason && " ·"}
       </span>
       <PauseReason pause={pause} />
       <button type="button" className="small" disabled={resume.isPending} onClick={() => resume.mutate(pause.agent_id)}>

@@ -110,6 +110,9 @@ function NewAgent({ onClose }: { onClose: () => void }) {
         </p>
         <ErrorText error={make.error} />
         <div className="row end">
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
           <button type="submit" className="primary" disabled={make.isPending}>
             Create
           </button>

@@ -54,6 +54,9 @@ export function SessionMenu({ session, agent }: { session: SessionDetail; agent:
             </label>
             <ErrorText error={rename.error} />
             <div className="row end">
+              <button type="button" onClick={() => setOpen(null)}>
+                Cancel
+              </button>
               <button type="submit" className="primary">
                 Rename
               </button>

@@ -7,7 +7,7 @@ import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { RunWithTexts } from "../../api/rest.generated";
 import { Loading } from "../../components/frame/Page";
-import { byWhom, reasonOf } from "../../components/text/labels";
+import { byWhom, canContinue, reasonOf } from "../../components/text/labels";
 import { Markdown } from "../../components/text/Markdown";
 import { Time } from "../../components/text/times";
 import { StatusBadge } from "../../components/ui/Badge";
@@ -79,6 +79,7 @@ function RunActions({ run, isWhole }: { run: RunWithTexts; isWhole: boolean }) {
   const stop = queries.useAct(() => call("POST /runs/{run_id}/stop", { path }), changes);
   const problem = [again, resume, stop].find((each) => each.isError)?.error;
   const isLive = run.status === "running" || run.status === "queued";
+  const hasBrokenOff = ["failed", "stopped", "interrupted"].includes(run.status);
   return (
     <div className="stack">
       <div className="row wrap">
@@ -98,7 +99,12 @@ function RunActions({ run, isWhole }: { run: RunWithTexts; isWhole: boolean }) {
             Stop
           </button>
         )}
-        {["failed", "stopped", "interrupted"].includes(run.status) && (
+        {hasBrokenOff && !canContinue(run.reason) && (
+          <Link className="button" href={`/ui/agents/${run.agent_id}/configure#model`}>
+            Choose another model
+          </Link>
+        )}
+        {hasBrokenOff && canContinue(run.reason) && (
           <button type="button" onClick={() => resume.mutate(undefined)}>
             <Icon name="play" size={14} />
             Continue

@@ -5,7 +5,7 @@ import { Link } from "wouter";
 import { call } from "../../../api/client";
 import { useAct } from "../../../api/queries";
 import type { MessageShape, RunShape, SessionDetail } from "../../../api/rest.generated";
-import { reasonText } from "../../../components/text/labels";
+import { canContinue, reasonText } from "../../../components/text/labels";
 import { Markdown } from "../../../components/text/Markdown";
 import { Time, took } from "../../../components/text/times";
 import { ErrorText } from "../../../components/ui/ErrorText";
@@ -89,7 +89,17 @@ export const TurnView = memo(function TurnView(props: Props) {
           )}
         </div>
       )}
-      {!isRunning && <Ending turn={turn} live={live} run={run} zone={zone} isLast={isLast} />}
+      {!isRunning && (
+        <Ending
+          turn={turn}
+          live={live}
+          run={run}
+          zone={zone}
+          isLast={isLast}
+          agentId={run?.agent_id ?? session.agent_id}
+          onEdit={canReplace && !isEditing ? () => setEditing(true) : null}
+        />
+      )}
       {!isRunning && actions && (answerText(items) !== "" || canReplace) && (
         <MessageActions
           of="answer"
@@ -176,10 +186,16 @@ const ENDINGS: Record<string, string> = {
   interrupted: "This run was interrupted.",
 };
 
-/** The end of a run: its time, or that it failed or was stopped, with a button to continue. */
-function Ending({ turn, live, run, zone, isLast }: Pick<Props, "turn" | "live" | "run" | "zone" | "isLast">) {
+interface EndingProps extends Pick<Props, "turn" | "live" | "run" | "zone" | "isLast"> {
+  agentId: string;
+  onEdit: (() => void) | null; // null: its message cannot be edited
+}
+
+/** The end of a run: its time, or that it failed or was stopped, with a button for what helps. */
+function Ending({ turn, live, run, zone, isLast, agentId, onEdit }: EndingProps) {
   const status = live && live.status !== "done" ? live.status : run?.status;
   const message = live?.error?.message ?? run?.error;
+  const code = live?.error?.code ?? run?.reason;
   if (status === "failed" || status === "stopped" || status === "interrupted") {
     return (
       <div
@@ -190,7 +206,18 @@ function Ending({ turn, live, run, zone, isLast }: Pick<Props, "turn" | "live" |
           <strong>{ENDINGS[status]}</strong> {message && status !== "stopped" ? message : ""}
         </p>
         <div className="row">
-          {isLast && turn.runId && <Continue runId={turn.runId} />}
+          {isLast && turn.runId && canContinue(code) && <Continue runId={turn.runId} />}
+          {isLast && !canContinue(code) && onEdit && (
+            <button type="button" className="small" onClick={onEdit}>
+              <Icon name="edit" size={14} />
+              Edit the message
+            </button>
+          )}
+          {isLast && !canContinue(code) && (
+            <Link className="button small" href={`/ui/agents/${agentId}/configure#model`}>
+              Choose another model
+            </Link>
+          )}
           {turn.runId && <Link href={`/ui/runs/${turn.runId}`}>Details</Link>}
         </div>
       </div>

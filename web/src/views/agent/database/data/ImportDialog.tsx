@@ -64,6 +64,9 @@ export function ImportDialog({ agent, table, onDone, onClose }: Props) {
           </p>
           <ErrorText error={write.error} />
           <div className="row end">
+            <button type="button" onClick={onClose}>
+              Cancel
+            </button>
             <button type="submit" className="primary" disabled={!file || write.isPending}>
               {write.isPending ? "Importing…" : "Import"}
             </button>

@@ -125,8 +125,11 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
           <ViewResult name="Preview" render={render} columns={attempt.data.columns} rows={attempt.data.rows} />
         )}
         <div className="row end">
-          <button type="button" onClick={() => attempt.mutate()}>
+          <button type="button" className="quiet" onClick={() => attempt.mutate()}>
             Preview
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
           </button>
           <button type="submit" className="primary" disabled={save.isPending}>
             Save

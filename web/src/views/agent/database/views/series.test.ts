@@ -23,12 +23,18 @@ it("spaces days by their distance, and other names evenly", () => {
   expect(positions(["bean", "leek"])).toBeNull();
 });
 
-it("labels the last value, and as many before it as fit", () => {
+it("labels the last value and the first, and as many between them as fit", () => {
   const weeks = ["2026-W38", "2026-W39", "2026-W40", "2026-W41", "2026-W42", "2026-W43", "2026-W44", "2026-W46"];
   const labels = fittingLabels(weeks, (number) => 30 + 40 * number, 330);
-  expect(labels.map((each) => each.name)).toEqual(["2026-W39", "2026-W41", "2026-W43", "2026-W46"]);
+  expect(labels.map((each) => each.name)).toEqual(["2026-W38", "2026-W41", "2026-W43", "2026-W46"]);
   expect(labels.every(({ name, at }) => at + 3.7 * name.length <= 330)).toBe(true);
   expect(fittingLabels(["one"], () => 5, 10)).toHaveLength(1);
+  const [first, last] = fittingLabels(
+    ["2026-11-01", "2026-11-03", "2026-11-12"],
+    (number) => [8, 70, 330][number] ?? 0,
+    338,
+  );
+  expect([first?.name, last?.name]).toEqual(["2026-11-01", "2026-11-12"]);
   const plants = ["pumpkins", "tomatoes", "leeks", "beans"]; // as on Home: 68 pixels from bar to bar
   expect(fittingLabels(plants, (number) => 34 + 68 * number, 272)).toHaveLength(4);
 });

@@ -65,20 +65,25 @@ const GAP = 8; // pixels between two labels
 
 const shorten = (name: string) => (name.length > 12 ? `${name.slice(0, 11)}…` : name);
 
-/** Return the labels that fit under a chart without overlapping, each with its centre. The last one is always there. */
+/** Return the labels that fit under a chart without overlapping, each with its centre.
+ *
+ * The last one is always there, then the first if there is room for it, then those in between.
+ */
 export function fittingLabels(
   names: string[],
   place: (number: number) => number,
   width: number,
 ): { name: string; at: number }[] {
-  let free = width;
-  const fitting = names.toReversed().flatMap((whole, back) => {
-    const name = shorten(whole);
-    const half = (LETTER * name.length) / 2;
-    const at = Math.max(Math.min(place(names.length - 1 - back), width - half), half);
-    if (back > 0 && at + half > free) return [];
-    free = at - half - GAP;
-    return [{ name, at }];
-  });
-  return fitting.reverse();
+  const [last, ...rest] = names
+    .map((whole, number) => {
+      const name = shorten(whole);
+      const half = (LETTER * name.length) / 2;
+      return { name, half, at: Math.max(Math.min(place(number), width - half), half) };
+    })
+    .toReversed();
+  if (!last) return [];
+  const fitting = [last];
+  for (const label of [...rest.slice(-1), ...rest.slice(0, -1)])
+    if (fitting.every((other) => Math.abs(label.at - other.at) >= label.half + other.half + GAP)) fitting.push(label);
+  return fitting.sort((one, other) => one.at - other.at).map(({ name, at }) => ({ name, at }));
 }
