@@ -140,7 +140,7 @@ async def test_a_receiver_that_is_down_for_an_hour_gets_everything_after_it(harn
     [sent] = await log(harness, made)
     assert (sent.status, sent.attempts) == ("sent", 5)
     assert len({(each.headers["webhook-id"], each.body) for each in receiver.taken}) == 1
-    assert len({each.headers["webhook-timestamp"] for each in receiver.taken}) == 5  # signed anew each time
+    assert len({each.headers["webhook-timestamp"] for each in receiver.taken}) == 5  # signed again each time
 
 
 @ON_SQLITE

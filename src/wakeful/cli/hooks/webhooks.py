@@ -1,4 +1,4 @@
-"""`wakeful webhook …`: other systems that are told of events."""
+"""`wakeful webhook …`: messages about events to other systems."""
 
 import sys
 from typing import Annotated
@@ -44,7 +44,7 @@ def add(
     ] = None,
     event: Annotated[
         list[str] | None,
-        typer.Option(help=f"What it is told of: {_EVENTS}; repeatable. Default: run.failed and notification."),
+        typer.Option(help=f"The events it gets: {_EVENTS}; repeatable. Default: run.failed and notification."),
     ] = None,
     agent: Annotated[str | None, typer.Option(help="Only events of this agent, by name or id.")] = None,
     off: Annotated[bool, typer.Option("--off", help="Do not use it yet.")] = False,

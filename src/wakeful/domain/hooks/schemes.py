@@ -1,4 +1,4 @@
-"""How senders prove that a delivery is theirs: a signature over the bytes of the body, or a secret in a header.
+"""Proofs that a delivery comes from its sender: a signature over the bytes of the body, or a secret in a header.
 
 Nothing in a delivery is parsed before this is checked. The HMACs are ten lines of the standard library; the package
 `standardwebhooks` knows only one of these schemes, and reads the clock by itself.

@@ -1,4 +1,4 @@
-"""Outgoing webhooks: other systems are told of events, signed as Standard Webhooks, and again if they do not answer."""
+"""Outgoing webhooks: signed messages about events to other systems, sent again if they do not answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -42,7 +42,7 @@ _HIDDEN = "****"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """Another system that is told of events. Its address is a secret."""
+    """Another system that gets events. Its address is a secret."""
 
     id: str
     user_id: str
@@ -174,7 +174,7 @@ def check(webhook: Webhook) -> None:
 
 
 def kind_for(events: tuple[str, ...], happened: Happened) -> Event | None:
-    """Return the kind under which a webhook with these events is told; None: it is not."""
+    """Return the kind under which a webhook with these events gets it; None: it does not."""
     return next((kind for kind in happened.kinds if kind in events), None)
 
 

@@ -1,4 +1,4 @@
-"""What a run of a hook is about: its deliveries, with long ones as files in the agent's workspace."""
+"""Reads the deliveries that a run of a hook is about, and writes long ones to files in the agent's workspace."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -34,7 +34,7 @@ Answer = Literal["run", "folded", "notified", "ping", "filtered", "duplicate"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """What became of a delivery."""
+    """A delivery, and the answer to its sender."""
 
     answer: Answer
     delivery: HookDelivery
@@ -181,7 +181,7 @@ class Receiving:
             rules=self._wake_rules,
             at=now + timedelta(seconds=hook.coalesce_seconds) if hook.coalesce_seconds else None,
             comment=hook.name if delivery.event is None else f"{hook.name}: {delivery.event}",
-            # What was received stays in the transcript, so the limit is that of the session, not of this run alone.
+            # The data stays in the transcript, so the limit is that of the session, not of this run alone.
             session_config={"tool_ids": list(tools)} if is_fresh else None,
             tools=tools,
         )

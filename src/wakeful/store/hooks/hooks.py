@@ -45,7 +45,7 @@ class HookRows:
         return found
 
     async def find_open(self, hook_id: str) -> Hook | None:
-        """Read a hook that takes deliveries, of whoever it is."""
+        """Read a hook that takes deliveries, of any person."""
         return HOOKS.read_first(await self._statements.fetch("open_hook", {"id": hook_id}))
 
     async def lock_open(self, hook_id: str) -> Hook | None:

@@ -1,4 +1,4 @@
-/** Outgoing webhooks: other systems that are told of events. */
+/** Outgoing webhooks: messages about events to other systems. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -31,7 +31,7 @@ export function Webhooks() {
   return (
     <SettingsSection
       title="Webhooks"
-      text="Other systems that are told of runs and notifications, signed as Standard Webhooks. For addresses that start work here, see Hooks in an agent's Configure."
+      text="Messages to other systems about runs and notifications, signed as Standard Webhooks. For addresses that start work here, see Hooks in an agent's Configure."
     >
       <ErrorText error={webhooks.error} />
       {webhooks.data?.length === 0 && <p className="muted">None yet.</p>}
@@ -133,8 +133,8 @@ function Deliveries({ webhook }: { webhook: WebhookShape }) {
   const deliveries = useQuery(queries.webhookDeliveries(webhook.id));
   const replay = queries.useAct(
     (id: string) =>
-      call("POST /webhooks/{webhook_id}/deliveries/{delivery_id}/replay", {
-        path: { webhook_id: webhook.id, delivery_id: id },
+      call("POST /webhooks/{webhook_id}/deliveries/{webhook_delivery_id}/replay", {
+        path: { webhook_id: webhook.id, webhook_delivery_id: id },
       }),
     CHANGES,
   );

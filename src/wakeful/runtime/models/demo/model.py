@@ -133,7 +133,7 @@ def _answer(messages: Sequence[ModelMessage], shown: frozenset[str]) -> list[Pie
         return [Say("\n\n".join(reply for reply in replies if reply))]
     parts = [part for message in messages for part in message.parts]
     texts = [_text(part) for part in parts if isinstance(part, UserPromptPart)]
-    said = [text for text in texts if not text.startswith(FRAME)] or ["help"]  # what a hook received is no order
+    said = [text for text in texts if not text.startswith(FRAME)] or ["help"]  # data of a hook is not an order
     prompt = "\n".join(part.content for part in parts if isinstance(part, SystemPromptPart))
     if said[-1].startswith(SUMMARY):
         return [Say(f"The demo model cannot summarize. The conversation began with: {said[-1][len(SUMMARY) :][:600]}")]

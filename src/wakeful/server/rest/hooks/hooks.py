@@ -249,17 +249,19 @@ async def list_deliveries(
     )
 
 
-@router.get("/hooks/{hook_id}/deliveries/{delivery_id}")
+@router.get("/hooks/{hook_id}/deliveries/{hook_delivery_id}")
 async def get_delivery(
-    caller: Reader, services: ServicesDep, hook_id: PathId, delivery_id: PathId
+    caller: Reader, services: ServicesDep, hook_id: PathId, hook_delivery_id: PathId
 ) -> HookDeliveryDetail:
     """Return a delivery with its body."""
-    found = await services.hooks.delivery(hook_id, caller.user.id, delivery_id)
+    found = await services.hooks.delivery(hook_id, caller.user.id, hook_delivery_id)
     text = None if found.body is None else found.body.decode("utf-8", "replace")
     return HookDeliveryDetail.from_fields(found.delivery, payload=text)
 
 
-@router.post("/hooks/{hook_id}", status_code=202, response_model=DeliveryAnswer)
+@router.post(
+    "/hooks/{hook_id}", status_code=202, response_model=DeliveryAnswer, responses={200: {"model": DeliveryAnswer}}
+)
 async def deliver(services: ServicesDep, request: Request, hook_id: PathId) -> Any:
     """Send a delivery to a hook: the route for other systems, without a token.
 

@@ -1,4 +1,4 @@
-"""Routes for outgoing webhooks, which tell other systems of events. Their addresses are never shown."""
+"""Routes for outgoing webhooks, which send events to other systems. Their addresses are never shown."""
 
 from typing import Annotated, Any, Self
 
@@ -20,7 +20,9 @@ router = APIRouter(route_class=DoorRoute, tags=["webhooks"])
 Name = Annotated[str, Field(min_length=1, max_length=rules.MAX_NAME, pattern=LABEL)]
 # Not validated here: a validation error would show the value, which may hold a secret.
 Url = Annotated[str, Field(description="An http:// or https:// address. Only its host is shown again.")]
-Events = Annotated[list[Event], Field(min_length=1, max_length=len(rules.EVENTS), description="What it is told of.")]
+Events = Annotated[
+    list[Event], Field(min_length=1, max_length=len(rules.EVENTS), description="The events that it gets.")
+]
 AgentId = Annotated[Id, Field(description="Only events of this agent. Null: of all of yours.")]
 
 
@@ -165,12 +167,12 @@ async def list_webhook_deliveries(
     )
 
 
-@router.post("/webhooks/{webhook_id}/deliveries/{delivery_id}/replay", status_code=202)
+@router.post("/webhooks/{webhook_id}/deliveries/{webhook_delivery_id}/replay", status_code=202)
 async def replay_delivery(
-    caller: Admin, services: ServicesDep, webhook_id: PathId, delivery_id: PathId
+    caller: Admin, services: ServicesDep, webhook_id: PathId, webhook_delivery_id: PathId
 ) -> WebhookDeliveryShape:
     """Send a delivery again, under its own id."""
-    return WebhookDeliveryShape.of(await services.webhooks.replay(webhook_id, caller.user.id, delivery_id))
+    return WebhookDeliveryShape.of(await services.webhooks.replay(webhook_id, caller.user.id, webhook_delivery_id))
 
 
 def _fields(webhook: Webhook) -> dict[str, Any]:

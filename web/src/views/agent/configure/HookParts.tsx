@@ -42,8 +42,8 @@ function Delivery({ hook, delivery }: { hook: HookShape; delivery: HookDeliveryS
   const body = useQuery({
     queryKey: ["hooks", hook.id, "deliveries", delivery.id],
     queryFn: () =>
-      call("GET /hooks/{hook_id}/deliveries/{delivery_id}", {
-        path: { hook_id: hook.id, delivery_id: delivery.id },
+      call("GET /hooks/{hook_id}/deliveries/{hook_delivery_id}", {
+        path: { hook_id: hook.id, hook_delivery_id: delivery.id },
       }),
     enabled: isOpen,
   });

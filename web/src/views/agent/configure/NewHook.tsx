@@ -79,7 +79,7 @@ export function NewHookForm({ agent, onDone }: Props) {
           aria-label="What a delivery does"
           onChange={(event) => setRun(event.target.value === "run")}
         >
-          <option value="run">Wake the agent</option>
+          <option value="run">Run the agent</option>
           <option value="notify">Notify me, without a model</option>
         </select>
       </div>

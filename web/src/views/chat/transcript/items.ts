@@ -32,7 +32,7 @@ export interface Note {
   kind: "note";
   text: string;
 }
-/** What a hook has received: data of another system. */
+/** Data of another system that a hook has received. */
 export interface HookData {
   kind: "hook";
   text: string;
