@@ -414,6 +414,12 @@ class Settings(BaseModel):
     max_headless_runs: Whole = _number(3, 1, 1000, "How many runs without a person one node executes at a time.")
     claim_batch: Whole = _number(256, 1, 10_000, "How many due wakes or queued runs are claimed at once.")
     lease_seconds: Whole = _number(30, 1, 3600, "How long a node that does not respond keeps its runs.")
+    v1_side_requests: Literal["answer", "refuse"] = Field(
+        "answer",
+        description="What to do with requests of chat pages under /v1 for titles, tags and follow-ups: have the "
+        "agent's model answer them, within the agent's budget, or refuse them.",
+    )
+
     grace_seconds: Whole = _number(300, 0, 86_400, "How late a wake can fire without counting as missed.")
     defer_seconds: Whole = _number(60, 1, 3600, "How long a recall is deferred if its session is busy.")
     max_deferrals: Whole = _number(10, 0, 1000, "Deferrals after which a recall queues instead.")
@@ -481,7 +487,8 @@ class Settings(BaseModel):
         if not self.allowed_hosts and not _is_loopback(self.host):
             raise ValueError(
                 f"host {self.host!r} can be reached from other machines, so allowed_hosts must list its host names,"
-                f" for example {PREFIX}ALLOWED_HOSTS=wakeful.example.org. Or keep host 127.0.0.1."
+                f" for example {PREFIX}ALLOWED_HOSTS=wakeful.example.org. Or keep host 127.0.0.1; in a container that"
+                f" only this machine reaches, set {PREFIX}ALLOWED_HOSTS=localhost."
             )
         if self.has_short_token and self.is_reached_from_elsewhere:
             raise ValueError(

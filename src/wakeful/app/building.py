@@ -21,6 +21,7 @@ from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.types import ClaimedRun
 from wakeful.runtime.engine import Engine
 from wakeful.runtime.executor import Executor
+from wakeful.runtime.loop.side_requests import SideRequests
 from wakeful.runtime.loop.titles import Titles
 from wakeful.server.services import Services
 from wakeful.service.agents.agents import AgentService
@@ -126,7 +127,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     parts, fetcher, mcp_servers = build_models(base), build_fetcher(settings), build_mcp_servers(settings)
     models = parts.models
     catalog = ToolCatalog(outside=mcp_servers)
-    services = build_services(base, catalog, mcp_servers, parts.service)
+    services = build_services(base, catalog, mcp_servers, parts.service, SideRequests(models, clock).ask)
     tools = build_tools(base, services, catalog, fetcher)
     briefings = build_briefings(base, services)
     titles = Titles(briefings, services.sessions, services.runs, models, clock, services.metrics)
@@ -152,6 +153,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         await parts.service.catalog.settle()
 
     async def put_away() -> None:
+        await services.completions.aclose()
         await services.pings.aclose()
         await services.metrics.aclose()
         await outbox.aclose()

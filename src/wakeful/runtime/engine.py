@@ -15,6 +15,8 @@ from wakeful.runtime.heartbeat import LeaseHeartbeat
 from wakeful.runtime.runner import Runner
 from wakeful.runtime.scheduler import Scheduler
 from wakeful.service.agents.directories import Directories
+from wakeful.service.backup.scheduled import LOOK_EVERY as LOOK_FOR_BACKUPS
+from wakeful.service.backup.scheduled import ScheduledBackups
 from wakeful.service.hooks.webhook_outbox import WebhookOutbox
 from wakeful.service.nodes.mcp_holds import McpHolds
 from wakeful.service.nodes.nodes import Nodes
@@ -71,9 +73,11 @@ class Engine:
         find_problems: Callable[[], Sequence[Problem]] = tuple,
         heartbeat_pings: HeartbeatPings | None = None,
         webhooks: WebhookOutbox,
+        scheduled_backups: ScheduledBackups | None = None,
     ) -> None:
         self._webhooks = webhooks
         self._heartbeat_pings = heartbeat_pings
+        self._scheduled_backups = scheduled_backups
         self.scheduler = scheduler
         self.runner = runner
         self.upkeep = upkeep
@@ -128,6 +132,9 @@ class Engine:
         if self._heartbeat_pings is not None:
             pings = _every(timedelta(seconds=LOOK_EVERY), self.ping_heartbeat)
             self._tasks.append(asyncio.create_task(pings, name="wakeful-heartbeat-pings"))
+        if self._scheduled_backups is not None:
+            backups = _every(LOOK_FOR_BACKUPS, self._scheduled_backups.look)
+            self._tasks.append(asyncio.create_task(backups, name="wakeful-backups"))
         # Our leases follow the database server's clock before another node judges them by it.
         often = min(beat, timedelta(minutes=1))
         self._tasks.append(asyncio.create_task(_every(often, self._clock.measure), name="wakeful-clock"))

@@ -13,6 +13,7 @@ from wakeful.server.login import login
 from wakeful.server.login.attempts import Tries
 from wakeful.server.page import page_router
 from wakeful.server.rest.agents import agents, instruction_files, mcp_servers
+from wakeful.server.rest.completions import completions
 from wakeful.server.rest.database import database, rows, tables, views
 from wakeful.server.rest.hooks import hooks, webhooks
 from wakeful.server.rest.inbox import channels, notifications, push
@@ -81,6 +82,7 @@ def application(version: str) -> FastAPI:
         instruction_files.router,
         approvals.router,
         channels.router,
+        completions.router,
         database.router,
         rows.router,
         tables.router,

@@ -14,6 +14,8 @@ from wakeful.service.agents.database import AgentData
 from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
 from wakeful.service.backup.backups import Backups
+from wakeful.service.backup.scheduled import ScheduledBackups
+from wakeful.service.completions.completions import Completions
 from wakeful.service.homes.moving_in import MovingIn
 from wakeful.service.hooks.hooks import Hooks
 from wakeful.service.hooks.receiving import Receiving
@@ -58,6 +60,7 @@ class Services:
     approvals: Approvals
     backups: Backups
     channels: Channels
+    completions: Completions
     data: AgentData
     deliverer: Deliverer
     directories: Directories
@@ -81,6 +84,7 @@ class Services:
     receiving: Receiving
     recent_logs: RecentLogs
     runs: RunService
+    scheduled_backups: ScheduledBackups
     schedules: Schedules
     search: Search
     search_index: SearchIndex

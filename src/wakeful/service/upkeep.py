@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from wakeful.clock import Clock
+from wakeful.domain.completions.history import KEPT
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.hooks.hooks import KEEP, KEEP_PAYLOAD
 from wakeful.domain.types import FOREVER
@@ -105,7 +106,7 @@ class Upkeep:
             log.warning("store not checkpointed", extra={"problem": error.message})
 
     async def forget(self) -> None:
-        """Delete old stream frames and ended tokens, and merge old rows of skipped runs."""
+        """Delete old stream frames, ended tokens and clients' keys of sessions, and merge old rows of skipped runs."""
         if self._clock.seconds_since_step() < _SETTLED_AFTER:
             return  # a clock that is wrong for an hour must not log everyone out
         now = self._clock.now()
@@ -117,5 +118,6 @@ class Upkeep:
             await tx.push.drop_ended(now)
             await tx.hooks.forget_old(now, now - KEEP, now - KEEP_PAYLOAD)
             await tx.webhooks.forget_old(now, now - KEEP)
+            await tx.client_sessions.forget(now - KEPT)
 
         await self._store.write(work, is_long=True)

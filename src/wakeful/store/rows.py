@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 import orjson
 
+from wakeful.domain.completions.history import ClientSession
 from wakeful.domain.hooks.hooks import Hook, HookDelivery
 from wakeful.domain.hooks.webhooks import Webhook, WebhookMessage
 from wakeful.domain.models.models import Model, ModelTest
@@ -200,6 +201,7 @@ UPLOADS = Table(Upload)
 FOUND = Table(Found)
 APPROVALS = Table(Approval)
 ALLOWANCES = Table(Allowance)
+CLIENT_SESSIONS = Table(ClientSession)
 MODELS = Table(Model, key="encrypted_key")
 MODEL_TESTS = Table(ModelTest)
 HOOKS = Table(Hook, secret="encrypted_secret", old_secret="encrypted_old_secret")

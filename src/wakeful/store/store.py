@@ -12,6 +12,7 @@ from wakeful.store.agents.directories import DirectoryRows
 from wakeful.store.agents.homes import HomeRows
 from wakeful.store.agents.instruction_files import InstructionFileRows
 from wakeful.store.agents.mcp_servers import UnconfinedMcpServers
+from wakeful.store.backup.scheduled import BackupRows
 from wakeful.store.drivers.database import Database, Params, Row, SideConnection, Statements
 from wakeful.store.drivers.sequence import Loss
 from wakeful.store.drivers.sqlite import SqliteDatabase
@@ -33,6 +34,7 @@ from wakeful.store.runs.approvals import ApprovalRows
 from wakeful.store.runs.runs import RunRows
 from wakeful.store.runs.token_uses import TokenUses
 from wakeful.store.runs.usage import UsageRows
+from wakeful.store.sessions.client_sessions import ClientSessionRows
 from wakeful.store.sessions.frames import SessionFrames
 from wakeful.store.sessions.presence import Presence
 from wakeful.store.sessions.search import SearchRows
@@ -52,7 +54,9 @@ class Tx:
         self.accounts = AccountRows(statements)
         self.agents = AgentRows(statements)
         self.approvals = ApprovalRows(statements)
+        self.backups = BackupRows(statements)
         self.channels = ChannelRows(statements)
+        self.client_sessions = ClientSessionRows(statements)
         self.directories = DirectoryRows(statements)
         self.homes = HomeRows(statements)
         self.hooks = HookRows(statements)

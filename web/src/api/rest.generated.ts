@@ -68,6 +68,21 @@ export interface AgentList {
   agents: AgentShape[];
 }
 
+/** An agent, as a model. */
+export interface AgentModel {
+  id: string;
+  object: "model";
+  created: number;
+  owned_by: "wakeful";
+  name: string;
+  description: string;
+}
+
+export interface AgentModels {
+  object: "list";
+  data: AgentModel[];
+}
+
 /** The agent's own pause, and the one of all agents, which holds it too. */
 export interface AgentPauseAnswer {
   pause: PauseShape | null;
@@ -138,6 +153,13 @@ export interface Answer {
   always?: boolean;
 }
 
+export interface AnswerMessage {
+  role: "assistant";
+  content: string;
+  reasoning_content?: string | null;
+  refusal?: null;
+}
+
 /** The result; `run_id` is the new run, if the call was one of a headless run. */
 export interface ApprovalAnswered {
   ok?: boolean;
@@ -161,6 +183,27 @@ export interface ApprovalShape {
   note: string | null;
   asked_at: string;
   answered_at: string | null;
+}
+
+/** The settings of scheduled backups on the node that responds. */
+export interface BackupPlanShape {
+  every_seconds: number;
+  keep: number;
+  recipients: number;
+}
+
+/** Scheduled backups of all nodes. Backups that `wakeful backup` writes are not counted. */
+export interface BackupsShape {
+  plan: BackupPlanShape | null;
+  started_at: string | null;
+  node: string | null;
+  is_running: boolean;
+  finished_at: string | null;
+  file: string | null;
+  size: number | null;
+  failed_at: string | null;
+  error: string | null;
+  is_failing: boolean;
 }
 
 export interface Blob {
@@ -274,6 +317,13 @@ export interface ChannelShape {
   created_at: string;
 }
 
+export interface Choice {
+  index: 0;
+  message: AnswerMessage;
+  finish_reason: "stop" | "length";
+  logprobs?: null;
+}
+
 /** A schedule with the fields that were asked for. */
 export interface ChosenFields {
   id?: string | null;
@@ -307,6 +357,33 @@ export interface ColumnShape {
   primary_key: boolean;
   default: string | null;
   system: boolean;
+}
+
+/** A chat completion. Other parameters are ignored; the answer's header X-Wakeful-Ignored names them. */
+export interface CompletionBody {
+  model: string;
+  messages: Record<string, unknown>[];
+  stream?: boolean | null;
+  stream_options?: Record<string, unknown> | null;
+  n?: number | null;
+  tools?: unknown[] | null;
+  response_format?: Record<string, unknown> | null;
+}
+
+/** A whole answer. */
+export interface CompletionShape {
+  id: string;
+  object: "chat.completion";
+  created: number;
+  model: string;
+  choices: Choice[];
+  usage: CompletionUsage;
+}
+
+export interface CompletionUsage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
 }
 
 export interface Confirmation {
@@ -1017,6 +1094,19 @@ export interface NotificationShape {
 
 export interface Notifications {
   notifications: NotificationShape[];
+}
+
+/** The body of an error response under /v1. */
+export interface OpenAIErrorAnswer {
+  error: OpenAIErrorDetail;
+}
+
+/** An error in OpenAI's form. `message` ends with the next step. */
+export interface OpenAIErrorDetail {
+  message: string;
+  type: string;
+  param: string | null;
+  code: string;
 }
 
 export interface ParameterShape {
@@ -1955,6 +2045,7 @@ export interface Routes {
   "POST /agents/{agent_id}/test-model": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: ModelTrialShape };
   "GET /agents/{agent_id}/usage": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AgentUsage };
   "GET /approvals": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: ApprovalList };
+  "GET /backups": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: BackupsShape };
   "POST /backups": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: undefined };
   "GET /channels": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: ChannelList };
   "POST /channels": { path: Record<never, never>; query: Record<never, never>; body: NewChannel; answer: ChannelShape };
@@ -2045,6 +2136,9 @@ export interface Routes {
   "GET /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: UserShape };
   "PATCH /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body: UserChange; answer: UserShape };
   "DELETE /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "POST /v1/chat/completions": { path: Record<never, never>; query: Record<never, never>; body: CompletionBody; answer: CompletionShape };
+  "GET /v1/models": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: AgentModels };
+  "GET /v1/models/{model}": { path: { model: string }; query: Record<never, never>; body?: undefined; answer: AgentModel };
   "GET /wakes": { path: Record<never, never>; query: { agent_id?: string | null; status?: "pending" | "queued" | "running" | "fired" | "failed" | "cancelled" | "skipped" | "superseded" | null; live?: boolean; limit?: number; page?: string | null }; body?: undefined; answer: WakeList };
   "GET /wakes/preview": { path: Record<never, never>; query: { agent_id: string; kind?: "recall" | "next_run"; when?: string | null; interval_seconds?: number | null; cron?: string | null; timezone?: string | null; until?: string | null; max_runs?: number | null }; body?: undefined; answer: PreviewShape };
   "GET /wakes/{wake_id}": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: WakeWithLastRun };

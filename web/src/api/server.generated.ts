@@ -228,6 +228,9 @@ export const MAX_LENGTH = {
   "ChannelChange": {
     "name": 100
   },
+  "CompletionBody": {
+    "model": 300
+  },
   "Confirmation": {
     "confirm": 1000
   },

@@ -12,10 +12,12 @@ from wakeful.app.data.files import database_of, device_key_of
 from wakeful.app.settings_file import without_secrets
 from wakeful.clock import Clock, SystemClock
 from wakeful.config import Settings
+from wakeful.domain.backup.schedule import parse_every
 from wakeful.domain.errors import NotFound
 from wakeful.service.backup.age import Identity, Passphrase
 from wakeful.service.backup.archive import Keys
 from wakeful.service.backup.backup_file import BackupFile, Made, write_backup
+from wakeful.service.backup.scheduled import BackupPlan
 from wakeful.service.backup.source import BackupSource
 from wakeful.sources import FILE_NAME
 from wakeful.store.drivers.database import Database
@@ -58,6 +60,18 @@ def backup_source(
         read_settings=lambda: without_secrets(settings.config_dir / FILE_NAME),
         clock=clock,
         is_live=is_live,
+    )
+
+
+def backup_plan(settings: Settings) -> BackupPlan | None:
+    """Return the settings of scheduled backups; None: there are to be none."""
+    if settings.backup_dir is None:
+        return None
+    return BackupPlan(
+        folder=settings.backup_dir,
+        recipients=settings.backup_recipients,
+        every=parse_every(settings.backup_every),
+        keep=settings.backup_keep,
     )
 
 

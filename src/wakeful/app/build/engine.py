@@ -76,6 +76,7 @@ def build_engine(
         find_problems=lambda: _find_problems(base, services),
         heartbeat_pings=_heartbeat_pings(base, services),
         webhooks=services.webhooks.outbox,
+        scheduled_backups=services.scheduled_backups,
     )
 
 

@@ -10,7 +10,7 @@ PREFIX, SUFFIX = "wakeful-", ".age"
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 _NAME = re.compile(r"wakeful-\d{4}-\d\d-\d\dT\d{6}Z\.age")
 _RETRY = timedelta(minutes=10)  # after a failure
-_LATE = 2  # intervals without a success; then backups count as failing
+_ABANDONED = timedelta(minutes=5)  # since the node that makes a backup was last heard of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +18,7 @@ class BackupState:
     """The last scheduled backups."""
 
     started_at: datetime | None = None  # the last attempt
+    renewed_at: datetime | None = None  # when its node was last at it
     node: str | None = None  # that made it
     finished_at: datetime | None = None  # the last success
     file: str | None = None  # its name
@@ -29,6 +30,12 @@ class BackupState:
     def is_failing(self) -> bool:
         """Return whether the last attempt failed."""
         return self.failed_at is not None and (self.finished_at is None or self.failed_at > self.finished_at)
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether the last attempt has not ended, as far as the store knows."""
+        ends = [at for at in (self.finished_at, self.failed_at) if at is not None]
+        return self.started_at is not None and (not ends or max(ends) < self.started_at)
 
 
 def parse_every(text: str) -> timedelta:
@@ -44,12 +51,9 @@ def is_due(state: BackupState, every: timedelta, now: datetime) -> bool:
     """Return whether a backup is to be made now. A clock that was set back does not keep it from being made."""
     if state.started_at is None or state.started_at > now:
         return True
+    if state.is_running:  # unless its node is dead
+        return state.renewed_at is None or not timedelta() <= now - state.renewed_at < _ABANDONED
     return now - state.started_at >= (min(_RETRY, every) if state.is_failing else every)
-
-
-def is_late(state: BackupState, every: timedelta, since: datetime, now: datetime) -> bool:
-    """Return whether there has been no success for too long; `since` is when backups could begin."""
-    return now - (state.finished_at or since) > _LATE * every
 
 
 def name_of(now: datetime) -> str:

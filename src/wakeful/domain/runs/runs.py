@@ -21,6 +21,7 @@ class SessionBusy(Conflict):
             f"The agent is still working on {what} in this session (run {run.id!r}). "
             "Wait for its end or stop it, then send the message again."
         )
+        self.run = run
 
 
 class LeaseLost(Conflict):

@@ -1,12 +1,12 @@
 """A backup on disk: written beside its name, read back, and only then given it."""
 
-import asyncio
 import contextlib
 import errno
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,6 +14,7 @@ from typing import Self
 from wakeful.domain.errors import Conflict, Unavailable
 from wakeful.service.backup.age import Decryptor, Encryptor, FileKey, Passphrase
 from wakeful.service.backup.archive import PIECE, ArchiveReader, Keys, keys_member
+from wakeful.service.backup.threads import to_its_end
 from wakeful.service.durable_files import sync_folder
 
 _SYNC_EVERY = 16 * 1024 * 1024  # bytes: a gigabyte that is synced at once delays every commit on the same disk
@@ -139,8 +140,8 @@ async def write_backup(
     """Write a backup without keeping the event loop from other work."""
     with file:
         async for piece in pieces:
-            await asyncio.to_thread(file.write, piece)
-        return await asyncio.to_thread(file.finish, on_read)
+            await to_its_end(partial(file.write, piece))
+        return await to_its_end(partial(file.finish, on_read))
 
 
 def delete_drafts(folder: Path, prefix: str) -> None:

@@ -4,8 +4,10 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+from wakeful.domain.backup.schedule import BackupState
 from wakeful.domain.errors import Conflict
 from wakeful.domain.people.accounts import Identity, OwnersOnly
+from wakeful.service.backup.scheduled import BackupPlan, ScheduledBackups
 from wakeful.service.backup.source import BackupSource
 
 log = logging.getLogger(__name__)
@@ -19,9 +21,16 @@ class BackupRunning(Conflict):
 class Backups:
     """Streams backups to owners, one at a time."""
 
-    def __init__(self, source: BackupSource) -> None:
+    def __init__(self, source: BackupSource, scheduled: ScheduledBackups) -> None:
         self._source = source
+        self._scheduled = scheduled
         self._is_running = False
+
+    async def scheduled(self, caller: Identity) -> tuple[BackupPlan | None, BackupState]:
+        """Return the settings of scheduled backups and how the last ones ended. Only for owners."""
+        if caller.user.role != "owner":
+            raise OwnersOnly
+        return self._scheduled.plan, await self._scheduled.state()
 
     def begin(self, caller: Identity) -> AsyncGenerator[bytes]:
         """Return the inside of a backup, not encrypted. Only for owners: it has everyone's data.

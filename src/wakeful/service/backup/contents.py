@@ -18,6 +18,7 @@ from pathlib import Path
 import apsw
 
 from wakeful.service.backup.archive import PIECE, ArchiveWriter, Entry, Head, coalesced
+from wakeful.service.backup.threads import to_its_end
 from wakeful.store.backup.postgres_snapshot import PostgresSnapshot
 from wakeful.store.drivers.sqlite import size_of
 
@@ -172,7 +173,7 @@ async def stream(
     else:
         pieces = coalesced(store.stream(archive))
         try:
-            while piece := await asyncio.to_thread(next, pieces, b""):
+            while piece := await to_its_end(lambda: next(pieces, b"")):
                 on_written(len(piece))
                 yield piece
         finally:

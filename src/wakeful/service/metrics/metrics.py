@@ -121,6 +121,10 @@ class Metrics:
         """Count a ping of the heartbeat address or of a wake's address."""
         self._pings.labels(kind, outcome).inc()
 
+    def note_backup(self, outcome: str) -> None:
+        """Count a scheduled backup that was made, or failed."""
+        self._backups.labels(outcome).inc()
+
     def note_database_wait(self, seconds: float) -> None:
         """Count a request to an agent's database that got a worker, after waiting for it."""
         self._database_wait.observe(seconds)
@@ -194,6 +198,7 @@ class Metrics:
 
     def _add_environment(self) -> None:
         self._ready = self._gauge("wakeful_ready", "1 while this node fires wakes, as /readyz says.")
+        self._backups = self._counter("wakeful_backups", "Scheduled backups of this node.", "outcome")
         self._available = self._gauge("wakeful_store_available", "1 while the store answers.")
         self._database_wait = self._histogram(
             "wakeful_database_wait_seconds", "Wait of requests to agents' databases for a worker.", _SHORT

@@ -298,7 +298,7 @@ class PostgresDatabase:
         except BaseException as error:
             if _hangs_up(error):
                 # The connection may be dead: any further request on it, even a cancellation, would wait again.
-                connection.terminate()
+                _terminate(connection)
             raise
         finally:
             with contextlib.suppress(*LOST):  # it is replaced; and what was done on it before is done
@@ -326,7 +326,7 @@ class PostgresDatabase:
             try:
                 yield connection
             except BaseException:
-                connection.terminate()
+                _terminate(connection)
                 raise
             await connection.execute(self._limits.sql())
 
@@ -403,6 +403,11 @@ async def _roll_back(connection: "asyncpg.Connection[Any]", error: BaseException
         return
     with contextlib.suppress(*LOST):  # then there is nothing to roll back, and the first error says more
         await connection.execute("ROLLBACK", timeout=_ROLLBACK_SECONDS)
+
+
+def _terminate(connection: "asyncpg.Connection[Any]") -> None:
+    with contextlib.suppress(asyncpg.InterfaceError):  # the pool has noticed already that it is lost
+        connection.terminate()
 
 
 def _hangs_up(error: BaseException) -> bool:
