@@ -2060,7 +2060,7 @@ export interface Routes {
   "DELETE /hooks/{hook_id}": { path: { hook_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "POST /hooks/{hook_id}": { path: { hook_id: string }; query: Record<never, never>; body?: undefined; answer: DeliveryAnswer };
   "GET /hooks/{hook_id}/deliveries": { path: { hook_id: string }; query: { page?: string | null; limit?: number }; body?: undefined; answer: HookDeliveryList };
-  "GET /hooks/{hook_id}/deliveries/{delivery_id}": { path: { hook_id: string; delivery_id: string }; query: Record<never, never>; body?: undefined; answer: HookDeliveryDetail };
+  "GET /hooks/{hook_id}/deliveries/{hook_delivery_id}": { path: { hook_id: string; hook_delivery_id: string }; query: Record<never, never>; body?: undefined; answer: HookDeliveryDetail };
   "POST /hooks/{hook_id}/rotate": { path: { hook_id: string }; query: Record<never, never>; body?: Rotation | null; answer: RevealedHook };
   "POST /hooks/{hook_id}/test": { path: { hook_id: string }; query: Record<never, never>; body?: undefined; answer: DeliveryAnswer };
   "GET /login": { path: Record<never, never>; query: { code?: string | null }; body?: undefined; answer: undefined };
@@ -2154,7 +2154,7 @@ export interface Routes {
   "PATCH /webhooks/{webhook_id}": { path: { webhook_id: string }; query: Record<never, never>; body: WebhookChange; answer: WebhookShape };
   "DELETE /webhooks/{webhook_id}": { path: { webhook_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /webhooks/{webhook_id}/deliveries": { path: { webhook_id: string }; query: { page?: string | null; limit?: number }; body?: undefined; answer: WebhookDeliveryList };
-  "POST /webhooks/{webhook_id}/deliveries/{delivery_id}/replay": { path: { webhook_id: string; delivery_id: string }; query: Record<never, never>; body?: undefined; answer: WebhookDeliveryShape };
+  "POST /webhooks/{webhook_id}/deliveries/{webhook_delivery_id}/replay": { path: { webhook_id: string; webhook_delivery_id: string }; query: Record<never, never>; body?: undefined; answer: WebhookDeliveryShape };
   "POST /webhooks/{webhook_id}/rotate": { path: { webhook_id: string }; query: Record<never, never>; body?: undefined; answer: RevealedWebhookShape };
   "POST /webhooks/{webhook_id}/test": { path: { webhook_id: string }; query: Record<never, never>; body?: undefined; answer: WebhookDeliveryShape };
   "POST /ws-ticket": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Ticket };
