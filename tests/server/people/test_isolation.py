@@ -799,6 +799,10 @@ async def test_no_body_names_what_is_anothers(house):
         ("/sessions/{session_id}", "agent_id"),
         ("/tokens", "user_id"),
         ("/login-links", "user_id"),
+        ("/agents/{agent_id}/hooks", "session_id"),
+        ("/hooks/{hook_id}", "session_id"),
+        ("/webhooks", "agent_id"),
+        ("/webhooks/{webhook_id}", "agent_id"),
     }
     assert await house.rows_of(house.ada) == rows
     assert await house.files() == files
