@@ -18,6 +18,8 @@ from wakeful.store.drivers.sequence import Loss
 from wakeful.store.drivers.sqlite import FreePages, SqliteDatabase
 from wakeful.store.errors import StoreUnavailable
 from wakeful.store.health import StoreHealth
+from wakeful.store.hooks.hooks import HookRows
+from wakeful.store.hooks.webhooks import WebhookRows
 from wakeful.store.inbox.channels import ChannelRows
 from wakeful.store.inbox.notices import Notices
 from wakeful.store.inbox.push import PushRows
@@ -60,15 +62,17 @@ class Tx:
         self.client_sessions = ClientSessionRows(statements)
         self.directories = DirectoryRows(statements)
         self.homes = HomeRows(statements)
+        self.hooks = HookRows(statements)
         self.instruction_files = InstructionFileRows(statements)
         self.models = ModelRows(statements)
         self.moves = MoveRows(statements)
         self.nodes = NodeRows(statements)
-        self.notices = Notices(statements)
+        self.webhooks = WebhookRows(statements)
+        self.notices = Notices(statements, self.webhooks)
         self.pings = PingRows(statements)
         self.presence = Presence(statements)
         self.push = PushRows(statements)
-        self.runs = RunRows(statements)
+        self.runs = RunRows(statements, self.webhooks)
         self.search = SearchRows(statements)
         self.sessions = SessionRows(statements, self.search)
         self.storage = StorageRows(statements)
