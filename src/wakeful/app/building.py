@@ -12,6 +12,7 @@ from wakeful.app.build.engine import build_engine
 from wakeful.app.build.loop import build_briefings, build_loop, build_models
 from wakeful.app.build.services import build_services
 from wakeful.app.build.tools import build_fetcher, build_mcp_servers, build_tools
+from wakeful.app.build.tracing import Traces, build_tracing
 from wakeful.app.data.directories import make_private
 from wakeful.app.data.earlier_data import check_empty_store
 from wakeful.app.data.files import note_started
@@ -127,7 +128,12 @@ class Wakeful:
 
 
 def build(
-    settings: Settings, *, executor: Executor | None = None, clock: Clock | None = None, is_backed_up: bool = True
+    settings: Settings,
+    *,
+    executor: Executor | None = None,
+    clock: Clock | None = None,
+    traces: Traces | None = None,  # None: as the settings say
+    is_backed_up: bool = True,
 ) -> Wakeful:
     """Build a node. Nothing is opened or started before `opened` or `running` is entered.
 
@@ -149,8 +155,9 @@ def build(
         services.pings.note_finished(run, outcome)
         titles.note_finished(run, outcome)
 
-    executor = executor or build_loop(base, services, briefings, models, tools)
-    engine = build_engine(base, services, outbox, executor, note_finished)
+    traces = traces or build_tracing(base, services.metrics)
+    executor = executor or build_loop(base, services, briefings, models, tools, traces.tracing)
+    engine = build_engine(base, services, outbox, executor, note_finished, traces.tracing)
     store.on(WakeDueSooner, lambda _: engine.scheduler.nudge())
     store.on(RunQueued, lambda _: engine.runner.nudge())
     store.on(StopAsked, lambda _: engine.runner.look_for_stops())
@@ -174,6 +181,7 @@ def build(
         await fetcher.aclose()
         await mcp_servers.aclose()
         await services.data.files.aclose()
+        await traces.aclose()
         if base.caches is not None:
             await base.caches.leave()
 

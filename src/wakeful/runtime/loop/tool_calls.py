@@ -25,6 +25,7 @@ from wakeful.runtime.loop.subagents import saved_result, spawn
 from wakeful.runtime.waiting import Followed
 from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.retrying import insist
+from wakeful.service.tracing.conventions import TOOL_ARGUMENTS, TOOL_RESULT
 from wakeful.tools.registry import ToolContext, ToolResult
 
 _AT_ONCE = 4  # parallel calls
@@ -117,6 +118,17 @@ def _follow(state: RunState, call: ToolCallPart, verdict: ApprovalVerdict) -> "F
 async def _perform(
     state: RunState, call: ToolCallPart, verdict: ApprovalVerdict, *, say: Say | None = None
 ) -> ToolResult:
+    is_known = call.tool_name in state.tools or is_more_tools(state, call)
+    with state.deps.tracing.tool(call.tool_name, call.tool_call_id, is_known=is_known) as span:
+        span.show(TOOL_ARGUMENTS, call.args_as_json_str)
+        result = await _call(state, call, verdict, say)
+        span.show(TOOL_RESULT, lambda: result.text)
+        if not result.success:
+            span.fail(str(result.metadata.get("code") or "failed"))
+        return result
+
+
+async def _call(state: RunState, call: ToolCallPart, verdict: ApprovalVerdict, say: Say | None) -> ToolResult:
     if is_more_tools(state, call):
         return unfold(state, call)
     tool = state.tools.get(call.tool_name)
