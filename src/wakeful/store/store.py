@@ -23,7 +23,7 @@ from wakeful.store.hooks.webhooks import WebhookRows
 from wakeful.store.inbox.channels import ChannelRows
 from wakeful.store.inbox.notices import Notices
 from wakeful.store.inbox.push import PushRows
-from wakeful.store.migrate import Migration, load_migrations, migrate
+from wakeful.store.migrate import CopyFirst, Migration, load_migrations, migrate
 from wakeful.store.models.models import ModelRows
 from wakeful.store.moving.moves import MoveRows
 from wakeful.store.nodes.nodes import NodeRows
@@ -105,16 +105,23 @@ class Store:
         """Whether other processes may work on the same store."""
         return self.database.dialect == "postgres"
 
-    async def open(self, now: datetime, check_empty: Callable[[], None] = lambda: None) -> list[Migration]:
+    async def open(
+        self,
+        now: datetime,
+        check_empty: Callable[[], None] = lambda: None,
+        copy_first: CopyFirst | None = None,
+    ) -> list[Migration]:
         """Open the database, bring its schema up to date, and return what that took.
 
-        `check_empty` is called before anything is written to a store without agents, and may raise.
+        `check_empty` is called before anything is written to a store without agents, and may raise; for `copy_first`
+        see `migrate`.
         """
         await self.database.open(check_empty)
         try:
             if not await self.database.has_agents():
                 await self._check_empty(check_empty)
-            applied = await migrate(self.database, load_migrations(self.database.dialect), to_micros(now))
+            migrations = load_migrations(self.database.dialect)
+            applied = await migrate(self.database, migrations, to_micros(now), copy_first)
             if isinstance(self.database, SqliteDatabase):
                 self.loss = await self.database.find_loss()
             return applied
