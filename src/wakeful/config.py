@@ -147,6 +147,37 @@ def _check_ping_url(url: SecretStr | None) -> SecretStr | None:
     return url
 
 
+def _check_collector(url: str | None) -> str | None:
+    checked = _check_web_address(url)
+    # A key in the address would be shown; it has a setting of its own.
+    if checked is not None and (urlsplit(checked).query or urlsplit(checked).fragment or urlsplit(checked).port == 0):
+        raise ValueError("more than a host and a path")
+    return checked
+
+
+def _check_headers(text: SecretStr | None) -> SecretStr | None:
+    if text is not None:
+        read_headers(text.get_secret_value())
+    return text
+
+
+def read_headers(text: str) -> dict[str, str]:
+    """Return the headers in NAME=VALUE,NAME=VALUE, or raise."""
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        name, sign, value = (each.strip() for each in part.partition("="))
+        if not sign or not re.fullmatch(r"[\w-]+", name, re.ASCII) or not re.fullmatch(r"[ -~]+", value):
+            raise ValueError("not headers")
+        found[name] = value
+    return found
+
+
+def _check_days(days: int) -> int:
+    if days and not 31 <= days <= 3650:  # agents look back a month
+        raise ValueError("too few or too many days")
+    return days
+
+
 def _check_device_key(key: SecretStr | None) -> SecretStr | None:
     if key is not None and len(bytes.fromhex(key.get_secret_value())) != 32:
         raise ValueError("not 32 bytes")
@@ -383,6 +414,24 @@ class Settings(BaseModel):
         "see [monitoring](../monitoring.md#the-dead-mans-switch).",
     )
 
+    otel_endpoint: Annotated[
+        str | None,
+        AfterValidator(_check_collector),
+        Says(accepts="an http:// or https:// address without user name, password and ?", default="no traces"),
+    ] = Field(
+        None,
+        description="Address of an OpenTelemetry collector that takes OTLP over HTTP, such as http://localhost:4318, "
+        "to send [traces](../traces.md) of runs to. Needs the extra `otel`.",
+    )
+    otel_headers: Annotated[
+        SecretStr | None,
+        AfterValidator(_check_headers),
+        Says(accepts="NAME=VALUE, several separated by commas", default="none"),
+    ] = Field(None, description="Headers for the collector, such as its key.")
+    otel_content: bool = Field(
+        False, description="Send instructions, messages, arguments and results with the traces too."
+    )
+
     backup_recipients: Annotated[
         tuple[Annotated[str, AfterValidator(_check_recipient)], ...],
         BeforeValidator(_split_commas),
@@ -446,6 +495,19 @@ class Settings(BaseModel):
     )
     retention_skipped_days: Whole = _number(
         90, 1, 3650, "How long skipped occurrences are kept one by one before they are aggregated."
+    )
+
+    retention_runs_days: Annotated[
+        Whole, AfterValidator(_check_days), Says(accepts="0, or a whole number from 31 to 3650")
+    ] = Field(
+        0, description="Days after which ended runs are deleted, with wakes that are over; messages stay. 0: never."
+    )
+    retention_sessions_days: Annotated[
+        Whole, AfterValidator(_check_days), Says(accepts="0, or a whole number from 31 to 3650")
+    ] = Field(
+        0,
+        description="Days without activity after which a session that a wake opened, and in which no person wrote, is "
+        "deleted with its messages. 0: never.",
     )
 
     @model_validator(mode="after")
@@ -547,7 +609,18 @@ def _is_loopback(host: str) -> bool:
 SECRETS = frozenset(name for name, field in Settings.model_fields.items() if SecretStr in get_args(field.annotation))
 _HIDDEN = SECRETS | {"mcp", "models"}  # never shown in a message
 # Not from the environment: setting a variable of the server can take fewer rights than writing its settings file.
-_FILE_ONLY = frozenset({"backup_dir", "heartbeat_url", "shell_network", "shell_read", "shell_unconfined"})
+_FILE_ONLY = frozenset(
+    {
+        "backup_dir",
+        "heartbeat_url",
+        "otel_content",
+        "otel_endpoint",
+        "otel_headers",
+        "shell_network",
+        "shell_read",
+        "shell_unconfined",
+    }
+)
 
 
 def name_of(settings: Settings) -> str | None:
@@ -561,6 +634,8 @@ def secrets_of(settings: Settings) -> list[str]:
     headers = [value for server in settings.mcp.values() for value in server.headers.values()]
     keys = [model.key for model in settings.models.values() if model.key is not None]
     secrets = [secret.get_secret_value() for secret in kept if secret is not None] + headers + keys
+    if settings.otel_headers is not None:
+        secrets += read_headers(settings.otel_headers.get_secret_value()).values()
     # The secret part of an address to ping may be logged without its host.
     return secrets if settings.heartbeat_url is None else [*secrets, path_of(settings.heartbeat_url.get_secret_value())]
 

@@ -114,6 +114,7 @@ class Engine:
             asyncio.create_task(_every(timedelta(minutes=1), self.look_after), name="wakeful-upkeep"),
             asyncio.create_task(_every(timedelta(minutes=1), self.upkeep.tidy), name="wakeful-tidy"),
             asyncio.create_task(_every(timedelta(hours=1), self.upkeep.forget), name="wakeful-retention"),
+            asyncio.create_task(_every(timedelta(hours=1), self.upkeep.measure, at_once=True), name="wakeful-sizes"),
         ]
         beat = self._directories.lease / 3
         if self._is_shared:
@@ -225,7 +226,9 @@ class Engine:
             log.error("liveness audit failed", extra={"problems": self.readiness().problems})
 
 
-async def _every(interval: timedelta, act: Callable[[], Awaitable[None]]) -> None:
+async def _every(interval: timedelta, act: Callable[[], Awaitable[None]], *, at_once: bool = False) -> None:
+    if at_once:
+        await _has_succeeded(act)
     while True:
         await asyncio.sleep(interval.total_seconds())
         await _has_succeeded(act)

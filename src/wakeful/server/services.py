@@ -38,7 +38,7 @@ from wakeful.service.sessions.search_index import SearchIndex
 from wakeful.service.sessions.sessions import SessionService
 from wakeful.service.sessions.stream import Stream
 from wakeful.service.sessions.uploads import Uploads
-from wakeful.service.storage import Storage
+from wakeful.service.storage.storage import Storage
 from wakeful.service.wakes.agenda import AgendaService
 from wakeful.service.wakes.next_runs import NextRuns
 from wakeful.service.wakes.pauses import PauseService

@@ -70,6 +70,8 @@ async def _migrate(database: Database, migrations: Sequence[Migration], now: int
     for migration in missing:
         await database.run_script(migration.recorded(now))
         log.debug("migration applied", extra={"number": migration.number, "migration": migration.name})
+    if missing and isinstance(database, SqliteDatabase):
+        await database.enable_vacuum()
     if missing:
         before, after = max(applied, default=0), missing[-1].number
         log.info("schema migrated", extra={"from": before, "to": after, "migrations": len(missing)})

@@ -65,7 +65,10 @@ def encode(news: Iterable[News]) -> list[str]:
 
 
 def decode(text: str) -> list[News]:
-    """Read news back. Words of another version of the server are ignored."""
+    """Read news back. That of another version of the server is ignored: nodes look at the tables by themselves, too.
+
+    A type whose fields change needs another word, so that no older node reads them as its own.
+    """
     word, *values = text.split(" ")
     kind = _TYPES.get(word)
     if kind is None:
@@ -74,10 +77,13 @@ def decode(text: str) -> list[News]:
     if not names:
         return [kind()]
     step = len(names)
-    return [
-        kind(**{name: _from_text(name, value) for name, value in zip(names, values[at : at + step], strict=True)})
-        for at in range(0, len(values), step)
-    ]
+    try:
+        return [
+            kind(**{name: _from_text(name, value) for name, value in zip(names, values[at : at + step], strict=True)})
+            for at in range(0, len(values), step)
+        ]
+    except ValueError:
+        return []
 
 
 def _join(word: str, texts: Sequence[str]) -> list[str]:

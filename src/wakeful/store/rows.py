@@ -207,6 +207,7 @@ MODEL_TESTS = Table(ModelTest)
 ADDED_WAKE = WAKES.rows_of("add_wakes")
 MOVED_WAKE = WAKES.rows_of("move_wakes")
 ADDED_RUN = RUNS.rows_of("add_runs")
+NOTED_CALL = RUNS.rows_of("note_calls")
 
 
 def read_bounds(text: str) -> Bounds:

@@ -120,6 +120,18 @@ export interface AgentShape {
   hidden_toolsets: string[];
 }
 
+/** The data of an agent. */
+export interface AgentSize {
+  agent_id: string;
+  name: string;
+  user_name: string;
+  database_bytes: number;
+  file_bytes: number;
+  message_bytes: number;
+  messages: number;
+  runs: number;
+}
+
 /** Usage of an agent today, in its time zone, and its limits; without a limit, what is left is null. */
 export interface AgentUsage {
   today: SpentShape;
@@ -641,6 +653,7 @@ export interface MessageShape {
   tool?: Record<string, unknown> | null;
   images?: Record<string, string>[] | null;
   files?: Record<string, string>[] | null;
+  through?: string | null;
   is_cut_off?: boolean;
   note?: string | null;
   remark?: "budget" | "promise" | "call_as_text" | "unkept_promise" | "prompt_cut" | null;
@@ -1153,6 +1166,8 @@ export interface RetentionShape {
   events_hours: number;
   skipped_days: number;
   forget_recalls_after_days: number;
+  runs_days: number;
+  sessions_days: number;
 }
 
 /** Without `content` the message stays as it is. */
@@ -1454,11 +1469,15 @@ export interface StopAnswer {
 /** Bytes on disk; workspaces and databases only of the node that responds. */
 export interface StorageShape {
   store_bytes: number;
+  reusable_bytes: number;
   workspace_bytes: number;
   database_bytes: number;
   free_bytes: number;
   search_index: wakeful__server__rest__sessions__search__IndexShape;
   retention: RetentionShape;
+  measured_at: string;
+  tables: TableSize[];
+  agents: AgentSize[];
 }
 
 /** The subagent that took a step. The id is that of the call that gave it its task. */
@@ -1493,6 +1512,12 @@ export interface TableShape {
   purpose: string;
   rows: number;
   deleted_rows: number;
+}
+
+/** A table of the store, with its indexes. */
+export interface TableSize {
+  name: string;
+  bytes: number;
 }
 
 /** Without `new_name`, the table keeps its name. */

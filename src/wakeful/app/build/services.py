@@ -47,7 +47,7 @@ from wakeful.service.sessions.search_index import SearchIndex
 from wakeful.service.sessions.sessions import SessionService
 from wakeful.service.sessions.stream import Stream
 from wakeful.service.sessions.uploads import Uploads
-from wakeful.service.storage import Retention, Storage
+from wakeful.service.storage.storage import Retention, Storage
 from wakeful.service.wakes.agenda import AgendaService
 from wakeful.service.wakes.next_runs import NextRuns
 from wakeful.service.wakes.pauses import PauseService
@@ -91,6 +91,7 @@ def build_services(
         completions=Completions(
             store,
             clock,
+            rules,
             agents,
             runs,
             Following(stream, hub, runs, clock),
@@ -135,7 +136,15 @@ def build_services(
         search_index=search_index,
         sessions=SessionService(store, clock, uploads),
         stopping=stopping,
-        storage=Storage(store, settings.data_dir, _retention(settings), search_index),
+        storage=Storage(
+            store,
+            clock,
+            settings.data_dir,
+            lambda: base.agents_dir,
+            _retention(settings),
+            search_index,
+            metrics.note_sizes,
+        ),
         stream=stream,
         toolset_of=catalog.toolset_of,
         uploads=uploads,
@@ -225,4 +234,6 @@ def _retention(settings: Settings) -> Retention:
         events=timedelta(hours=settings.retention_events_hours),
         skipped=timedelta(days=settings.retention_skipped_days),
         forget_recalls_after_days=settings.forget_recalls_after_days,
+        runs=timedelta(days=settings.retention_runs_days) or None,
+        sessions=timedelta(days=settings.retention_sessions_days) or None,
     )

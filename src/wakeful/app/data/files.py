@@ -102,15 +102,11 @@ def _change_stored_keys(settings: Settings, old: bytes, new: bytes) -> list[str]
             locked.append(agent_id)
             return None
 
-    def replace_fingerprint(known: str) -> str | None:
-        return fingerprint(new) if known == fingerprint(old) else None
-
     changes = {
         "models": partial(model_keys.rewrap, old, new),
         "push_key": partial(push_keys.rewrap, old, new),
         "homes database_key": rewrap_database_key,
         "homes files_key": partial(home_keys.rewrap, old, new),
-        "home_device": replace_fingerprint,
     }
     if settings.database_url is not None:
         change_keys_in_postgres(settings.database_url.get_secret_value(), changes)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
+from posixpath import normpath
 from typing import Any
 
 from pydantic_ai.messages import ToolCallPart
@@ -25,6 +26,7 @@ from wakeful.runtime.loop.subagents import saved_result, spawn
 from wakeful.runtime.waiting import Followed
 from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.retrying import insist
+from wakeful.service.tracing.conventions import TOOL_ARGUMENTS, TOOL_RESULT
 from wakeful.tools.registry import ToolContext, ToolResult
 
 _AT_ONCE = 4  # parallel calls
@@ -117,6 +119,17 @@ def _follow(state: RunState, call: ToolCallPart, verdict: ApprovalVerdict) -> "F
 async def _perform(
     state: RunState, call: ToolCallPart, verdict: ApprovalVerdict, *, say: Say | None = None
 ) -> ToolResult:
+    is_known = call.tool_name in state.tools or is_more_tools(state, call)
+    with state.deps.tracing.tool(call.tool_name, call.tool_call_id, is_known=is_known) as span:
+        span.show(TOOL_ARGUMENTS, call.args_as_json_str)
+        result = await _call(state, call, verdict, say)
+        span.show(TOOL_RESULT, lambda: result.text)
+        if not result.success:
+            span.fail(str(result.metadata.get("code") or "failed"))
+        return result
+
+
+async def _call(state: RunState, call: ToolCallPart, verdict: ApprovalVerdict, say: Say | None) -> ToolResult:
     if is_more_tools(state, call):
         return unfold(state, call)
     tool = state.tools.get(call.tool_name)
@@ -146,7 +159,8 @@ async def _perform(
     act = partial(state.deps.tools.call, call.tool_name, args, context)
     try:
         if tool is not None and tool.makes_files_at_once:
-            result = await insist(lambda: files.change_files(agent.id, state.run.id, act))
+            path = f"workspace/{normpath(str(args.get('path')))}"
+            result = await insist(lambda: files.change_files(agent.id, state.run.id, act, path))
         elif tool is not None and tool.makes_files:
             result = await _call_and_save(files, agent.id, state.run.id, act)
         else:
@@ -164,14 +178,14 @@ async def _call_and_save(
     files: AgentFiles, agent_id: str, run_id: str, act: Callable[[], Awaitable[ToolResult]]
 ) -> ToolResult:
     """Call a tool that writes files for some time, and save them where other nodes have them too."""
-    try:
-        with files.program(agent_id):
+    with files.program(agent_id):
+        try:
             result = await insist(act)
-    except asyncio.CancelledError:  # what it wrote so far stays, as it does on the disk of an embedded store
-        with suppress(Unavailable):
-            await files.save_files(agent_id, run_id)
-        raise
-    conflicts = await insist(lambda: files.save_files(agent_id, run_id))
+        except asyncio.CancelledError:  # what it wrote so far stays, as it does on the disk of an embedded store
+            with suppress(Unavailable):
+                await files.save_files(agent_id, run_id)
+            raise
+        conflicts = await insist(lambda: files.save_files(agent_id, run_id))
     lines = [
         f"[{_in_workspace(path)} was changed by another run meanwhile. Your version is {_in_workspace(copy)}.]"
         for path, copy in conflicts.items()

@@ -203,15 +203,18 @@ class PostgresDatabase:
         except StoreUnavailable as error:
             log.warning("notifications for other nodes were lost; they poll", extra={"problem": error.message})
 
-    async def read(self, work: Work[T], *, is_single: bool = False) -> T:
-        return await _reconnecting(lambda: _race(lambda: self._read(work, is_single=is_single)), is_repeatable=True)
+    async def read(self, work: Work[T], *, is_single: bool = False, is_long: bool = False) -> T:
+        seconds = _LONG_SECONDS if is_long else None
+        return await _reconnecting(
+            lambda: _race(lambda: self._read(work, seconds, is_single=is_single)), is_repeatable=True
+        )
 
-    async def _read(self, work: Work[T], *, is_single: bool) -> T:
+    async def _read(self, work: Work[T], seconds: float | None, *, is_single: bool) -> T:
         async with self._acquire(self._pool) as connection:
             if is_single:
-                return await work(PostgresStatements(connection))
+                return await work(PostgresStatements(connection, seconds))
             async with _snapshot(connection):
-                return await work(PostgresStatements(connection))
+                return await work(PostgresStatements(connection, seconds))
 
     async def run_script(self, script: str) -> None:
         async with self._acquire_unlimited() as connection, connection.transaction():

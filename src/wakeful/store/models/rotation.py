@@ -19,14 +19,12 @@ _READ = {
     "push_key": "SELECT id, public_key, encrypted_key FROM push_key",
     "homes database_key": "SELECT agent_id, agent_id, database_key FROM homes WHERE database_key IS NOT NULL",
     "homes files_key": "SELECT agent_id, agent_id, files_key FROM homes WHERE files_key IS NOT NULL",
-    "home_device": "SELECT only_row, key_fingerprint FROM home_device",
 }
 _SAVE = {
     "models": "UPDATE models SET encrypted_key = $1 WHERE name = $2",
     "push_key": "UPDATE push_key SET encrypted_key = $1 WHERE id = $2",
     "homes database_key": "UPDATE homes SET database_key = $1 WHERE agent_id = $2",
     "homes files_key": "UPDATE homes SET files_key = $1 WHERE agent_id = $2",
-    "home_device": "UPDATE home_device SET key_fingerprint = $1 WHERE only_row = $2",
 }
 
 
