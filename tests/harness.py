@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from wakeful.app.build.tracing import Traces
 from wakeful.app.building import Wakeful, build
 from wakeful.clock import Clock, ManualClock
 from wakeful.config import Settings
@@ -113,8 +114,9 @@ class ScriptedExecutor:
 class Harness:
     """One node, with a user and an agent."""
 
-    def __init__(self, settings: dict[str, object], *, now: datetime = NOON) -> None:
+    def __init__(self, settings: dict[str, object], *, now: datetime = NOON, traces: Traces | None = None) -> None:
         self.settings = settings
+        self._traces = traces
         self.clock = ManualClock(now)
         self.executor = ScriptedExecutor(self.clock)
         self._gates: list[Gate] = []
@@ -124,7 +126,8 @@ class Harness:
 
     def another_node(self, **settings: Any) -> Wakeful:
         """Build a node on the same store, clock and executor; the caller opens it."""
-        return build(Settings.model_validate(self.settings | settings), executor=self.executor, clock=self.clock)
+        given = Settings.model_validate(self.settings | settings)
+        return build(given, executor=self.executor, clock=self.clock, traces=self._traces)
 
     async def settle_in(self) -> None:
         await self.node.agents.add_user(self.user)

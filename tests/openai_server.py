@@ -135,7 +135,7 @@ class OpenAIServer:
                     await (route or refuse(404, "Not Found"))(exchange)
                 else:
                     self.requests.append(request)
-                    await self._next_answer()(exchange)
+                    await self.next_answer()(exchange)
                 if not exchange.is_kept_alive:
                     break
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
@@ -144,7 +144,7 @@ class OpenAIServer:
             self._tasks.discard(task)
             writer.transport.abort()
 
-    def _next_answer(self) -> Answer:
+    def next_answer(self) -> Answer:
         if self.always is not None:
             return self.always
         if self._script:

@@ -26,6 +26,8 @@ from pydantic_core import ErrorDetails
 
 from wakeful import sources
 from wakeful.domain.agents.mcp_servers import McpServer, read_servers
+from wakeful.domain.backup.recipients import parse_recipient
+from wakeful.domain.backup.schedule import parse_every
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.models.models import Model
 from wakeful.domain.models.names import check_written
@@ -145,10 +147,54 @@ def _check_ping_url(url: SecretStr | None) -> SecretStr | None:
     return url
 
 
+def _check_collector(url: str | None) -> str | None:
+    checked = _check_web_address(url)
+    # A key in the address would be shown; it has a setting of its own.
+    if checked is not None and (urlsplit(checked).query or urlsplit(checked).fragment or urlsplit(checked).port == 0):
+        raise ValueError("more than a host and a path")
+    return checked
+
+
+def _check_headers(text: SecretStr | None) -> SecretStr | None:
+    if text is not None:
+        read_headers(text.get_secret_value())
+    return text
+
+
+def read_headers(text: str) -> dict[str, str]:
+    """Return the headers in NAME=VALUE,NAME=VALUE, or raise."""
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        name, sign, value = (each.strip() for each in part.partition("="))
+        if not sign or not re.fullmatch(r"[\w-]+", name, re.ASCII) or not re.fullmatch(r"[ -~]+", value):
+            raise ValueError("not headers")
+        found[name] = value
+    return found
+
+
+def _check_days(days: int) -> int:
+    if days and not 31 <= days <= 3650:  # agents look back a month
+        raise ValueError("too few or too many days")
+    return days
+
+
 def _check_device_key(key: SecretStr | None) -> SecretStr | None:
     if key is not None and len(bytes.fromhex(key.get_secret_value())) != 32:
         raise ValueError("not 32 bytes")
     return key
+
+
+def _check_recipient(text: str) -> str:
+    try:
+        parse_recipient(text)
+    except WakefulError as error:
+        raise ValueError(error.message) from None
+    return text
+
+
+def _check_every(text: str) -> str:
+    parse_every(text)
+    return text
 
 
 def _make_absolute(path: Path) -> Path:
@@ -368,6 +414,41 @@ class Settings(BaseModel):
         "see [monitoring](../monitoring.md#the-dead-mans-switch).",
     )
 
+    otel_endpoint: Annotated[
+        str | None,
+        AfterValidator(_check_collector),
+        Says(accepts="an http:// or https:// address without user name, password and ?", default="no traces"),
+    ] = Field(
+        None,
+        description="Address of an OpenTelemetry collector that takes OTLP over HTTP, such as http://localhost:4318, "
+        "to send [traces](../traces.md) of runs to. Needs the extra `otel`.",
+    )
+    otel_headers: Annotated[
+        SecretStr | None,
+        AfterValidator(_check_headers),
+        Says(accepts="NAME=VALUE, several separated by commas", default="none"),
+    ] = Field(None, description="Headers for the collector, such as its key.")
+    otel_content: bool = Field(
+        False, description="Send instructions, messages, arguments and results with the traces too."
+    )
+
+    backup_recipients: Annotated[
+        tuple[Annotated[str, AfterValidator(_check_recipient)], ...],
+        BeforeValidator(_split_commas),
+        Says(accepts="a list of age recipients (age1…)", default="none"),
+    ] = Field(
+        (),
+        description="Public keys that [backups](../operate/backup.md) are encrypted to, from `wakeful backup key`.",
+    )
+    backup_dir: Annotated[Directory | None, Says(accepts="a path", default="none")] = Field(
+        None,
+        description="Directory of [scheduled backups](../operate/backup.md#scheduled-backups). Needs recipients.",
+    )
+    backup_every: Annotated[
+        str, AfterValidator(_check_every), Says(accepts="an interval from 15m to 90d, such as 30m, 6h or 1d")
+    ] = Field("1d", description="Interval of scheduled backups.")
+    backup_keep: Whole = _number(7, 1, 10_000, "How many scheduled backups are kept.")
+
     agent_database_mb: Whole = _number(
         100, 1, 100_000, "Size limit of an agent's own database in mebibytes, unless the agent has its own limit."
     )
@@ -382,6 +463,12 @@ class Settings(BaseModel):
     max_headless_runs: Whole = _number(3, 1, 1000, "How many runs without a person one node executes at a time.")
     claim_batch: Whole = _number(256, 1, 10_000, "How many due wakes or queued runs are claimed at once.")
     lease_seconds: Whole = _number(30, 1, 3600, "How long a node that does not respond keeps its runs.")
+    v1_side_requests: Literal["answer", "refuse"] = Field(
+        "answer",
+        description="What to do with requests of chat pages under /v1 for titles, tags and follow-ups: have the "
+        "agent's model answer them, within the agent's budget, or refuse them.",
+    )
+
     grace_seconds: Whole = _number(300, 0, 86_400, "How late a wake can fire without counting as missed.")
     defer_seconds: Whole = _number(60, 1, 3600, "How long a recall is deferred if its session is busy.")
     max_deferrals: Whole = _number(10, 0, 1000, "Deferrals after which a recall queues instead.")
@@ -409,6 +496,30 @@ class Settings(BaseModel):
     retention_skipped_days: Whole = _number(
         90, 1, 3650, "How long skipped occurrences are kept one by one before they are aggregated."
     )
+
+    retention_runs_days: Annotated[
+        Whole, AfterValidator(_check_days), Says(accepts="0, or a whole number from 31 to 3650")
+    ] = Field(
+        0, description="Days after which ended runs are deleted, with wakes that are over; messages stay. 0: never."
+    )
+    retention_sessions_days: Annotated[
+        Whole, AfterValidator(_check_days), Says(accepts="0, or a whole number from 31 to 3650")
+    ] = Field(
+        0,
+        description="Days without activity after which a session that a wake opened, and in which no person wrote, is "
+        "deleted with its messages. 0: never.",
+    )
+
+    @model_validator(mode="after")
+    def _refuse_unencrypted_backups(self) -> Self:
+        if self.backup_dir is not None and not self.backup_recipients:
+            raise ValueError(
+                "backup_dir is set, but backup_recipients is not: scheduled backups are only made encrypted to a "
+                "recipient. Make one with `wakeful backup key`, and list it in backup_recipients."
+            )
+        if self.backup_dir is not None and self.backup_dir.resolve() == self.data_dir.resolve():
+            raise ValueError("backup_dir must be another directory than data_dir; best on another disk.")
+        return self
 
     @model_validator(mode="after")
     def _refuse_own_directories(self) -> Self:
@@ -438,7 +549,8 @@ class Settings(BaseModel):
         if not self.allowed_hosts and not _is_loopback(self.host):
             raise ValueError(
                 f"host {self.host!r} can be reached from other machines, so allowed_hosts must list its host names,"
-                f" for example {PREFIX}ALLOWED_HOSTS=wakeful.example.org. Or keep host 127.0.0.1."
+                f" for example {PREFIX}ALLOWED_HOSTS=wakeful.example.org. Or keep host 127.0.0.1; in a container that"
+                f" only this machine reaches, set {PREFIX}ALLOWED_HOSTS=localhost."
             )
         if self.has_short_token and self.is_reached_from_elsewhere:
             raise ValueError(
@@ -497,7 +609,18 @@ def _is_loopback(host: str) -> bool:
 SECRETS = frozenset(name for name, field in Settings.model_fields.items() if SecretStr in get_args(field.annotation))
 _HIDDEN = SECRETS | {"mcp", "models"}  # never shown in a message
 # Not from the environment: setting a variable of the server can take fewer rights than writing its settings file.
-_FILE_ONLY = frozenset({"heartbeat_url", "shell_network", "shell_read", "shell_unconfined"})
+_FILE_ONLY = frozenset(
+    {
+        "backup_dir",
+        "heartbeat_url",
+        "otel_content",
+        "otel_endpoint",
+        "otel_headers",
+        "shell_network",
+        "shell_read",
+        "shell_unconfined",
+    }
+)
 
 
 def name_of(settings: Settings) -> str | None:
@@ -511,6 +634,8 @@ def secrets_of(settings: Settings) -> list[str]:
     headers = [value for server in settings.mcp.values() for value in server.headers.values()]
     keys = [model.key for model in settings.models.values() if model.key is not None]
     secrets = [secret.get_secret_value() for secret in kept if secret is not None] + headers + keys
+    if settings.otel_headers is not None:
+        secrets += read_headers(settings.otel_headers.get_secret_value()).values()
     # The secret part of an address to ping may be logged without its host.
     return secrets if settings.heartbeat_url is None else [*secrets, path_of(settings.heartbeat_url.get_secret_value())]
 

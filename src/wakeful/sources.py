@@ -101,7 +101,7 @@ def from_file(config_dir: Path, given: Mapping[str, Given]) -> dict[str, Given]:
     """Resolve relative paths against the settings file's directory, not against the working directory."""
     return {
         name: replace(entry, value=str(config_dir / Path(entry.value).expanduser()))
-        if isinstance(entry.value, str) and (entry.is_file or name == "data_dir")
+        if isinstance(entry.value, str) and (entry.is_file or name in ("data_dir", "backup_dir"))
         else entry
         for name, entry in given.items()
     }

@@ -15,10 +15,13 @@ from live_server import TOKEN, Patient, eventually, running_server
 from network.http_server import HttpServer
 from openai_server import improvise, refuse
 from wakeful.domain.agents.mcp_servers import McpServer
+from wakeful.service.backup.age import Identity
+from wakeful.store.rows import to_micros
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CALC = (sys.executable, str(Path(__file__).parents[1] / "mcp_server.py"))
+RECIPIENT = Identity(bytes(32)).recipient
 WRITE = 'call write_file {"path": "approved.txt", "content": "x"}'
 
 
@@ -30,7 +33,8 @@ async def answer(exchange):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def server(own_files):
-    settings = own_files | {"fetch_private_hosts": ["127.0.0.1"]}
+    backups = {"backup_dir": Path(own_files["data_dir"]).with_name("backups"), "backup_every": "6h"}
+    settings = own_files | {"fetch_private_hosts": ["127.0.0.1"]} | backups | {"backup_recipients": [RECIPIENT]}
     mcp = {"calc": McpServer(name="calc", command=CALC, is_limited=False)}
     async with running_server(settings, always=answer, patient=Patient(retries=0), mcp=mcp) as server:
         yield server
@@ -278,6 +282,24 @@ async def test_settings_tell_the_disk_and_how_long_things_are_kept(server, agent
         disk = page.get_by_role("region", name="Disk and retention")
         await expect(disk).to_contain_text(re.compile(r"Store[\d.]+ (kB|MB)"))
         await expect(disk).to_contain_text("kept for 24 h after the run")
+
+
+async def test_backups_are_shown_and_a_failure_is_loud(server, agent, come, own_files):
+    async with come("/ui/settings") as page:
+        backups = page.get_by_role("region", name="Backups")
+        await expect(backups).to_contain_text("every 6 hours, the last 7 are kept, encrypted to 1 recipient")
+        await expect(backups).to_contain_text("none yet")
+        await server.node.services.scheduled_backups.look()
+        await page.reload()
+        await expect(backups.get_by_role("alert")).to_contain_text("does not exist. Create it")
+        Path(own_files["data_dir"]).with_name("backups").mkdir()
+        state = await server.node.services.scheduled_backups.state()
+        begun = state.started_at - timedelta(hours=1)
+        await server.sql(f"UPDATE scheduled_backups SET started_at = {to_micros(begun)}")
+        await server.node.services.scheduled_backups.look()
+        await page.reload()
+        await expect(backups).to_contain_text(re.compile(r"wakeful-\S+\.age · [\d.]+ (kB|MB)"))
+        await expect(backups.get_by_role("alert")).to_have_count(0)
 
 
 # ── The inbox ───────────────────────────────────────────────────────────────────────────────────────────────────────

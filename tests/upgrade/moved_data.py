@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from itertools import count
 from typing import Any
 
 import asyncpg
@@ -12,6 +13,7 @@ from wakeful.app.data.files import database_of
 from wakeful.app.data.moving import move_store
 from wakeful.config import Settings
 from wakeful.store.moving import copying
+from wakeful.store.moving.target import Target
 
 # Tables that a move leaves out: PostgreSQL has its own, or makes them again.
 NOT_MOVED = {"migrations", "store_sequence", "search_texts", "search_progress", "store_moves"} | {
@@ -86,6 +88,55 @@ def move_and_die_at(settings: dict[str, Any], url: str, step: str) -> int | None
     code = process.exitcode
     process.close()
     return code
+
+
+def move_and_die_at_step(settings: dict[str, Any], url: str, number: int) -> int | None:
+    """Move in a process that kills itself when its progress is reported for the nth time; return how it ended."""
+    process = fork(_move_and_die_at_step, settings, url, number)
+    process.join(60)
+    code = process.exitcode
+    process.close()
+    return code
+
+
+def _move_and_die_at_step(settings: dict[str, Any], url: str, number: int) -> None:
+    copying.MAX_ROWS = 4
+    steps = count()
+
+    def die(*_: object) -> None:
+        if next(steps) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    asyncio.run(move_store(Settings.model_validate(settings), url, die))
+
+
+def move_and_die(settings: dict[str, Any], url: str, rows: int, *, is_saved: bool) -> int | None:
+    """Move in a process that kills itself at its first batch, or when that is done at its first comparison.
+
+    `is_saved`: right after the batch is committed, else right before. Returns how it ended.
+    """
+    process = fork(_move_and_die, settings, url, rows, is_saved)
+    process.join(60)
+    code = process.exitcode
+    process.close()
+    return code
+
+
+def _move_and_die(settings: dict[str, Any], url: str, rows: int, is_saved: bool) -> None:
+    copying.MAX_ROWS = rows
+    add_rows = Target.add
+
+    async def add(self: Target, move: Any, table: Any, batch: Any, last: int) -> Any:
+        if is_saved:
+            await add_rows(self, move, table, batch, last)
+        else:  # as many rows as the transaction gets to before its end
+            transaction = self._connection.transaction()
+            await transaction.start()
+            await self._connection.copy_records_to_table(table.name, records=batch, columns=table.columns)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    Target.add = add  # type: ignore[method-assign]
+    asyncio.run(move_store(Settings.model_validate(settings), url, lambda *_: None))
 
 
 def _move_and_die_at(settings: dict[str, Any], url: str, step: str) -> None:

@@ -2,13 +2,23 @@
 
 import asyncio
 import json
+import math
 import os
+from collections import Counter
 
 import pytest
 
 import forked_process
+from conftest import IS_LONG
 from live_server import running_server
-from upgrade.moved_data import execute, move_and_die_at, rows_in_postgres, rows_in_sqlite
+from upgrade.moved_data import (
+    execute,
+    move_and_die,
+    move_and_die_at,
+    move_and_die_at_step,
+    rows_in_postgres,
+    rows_in_sqlite,
+)
 from upgrade.old_data import copy_old_data, running_old_server
 from wakeful.app.building import build
 from wakeful.app.checks.database import check_database
@@ -29,6 +39,8 @@ from wakeful.store.drivers.sqlite import hold
 from wakeful.store.errors import StoreInUse
 from wakeful.store.moving.copying import RowsDiffer
 from wakeful.store.moving.target import TargetNotEmpty
+
+BATCH = 2 if IS_LONG else 40  # rows
 
 # A few of every kind; each attempt goes on from where the one before was killed.
 KILLS = (
@@ -162,6 +174,35 @@ def test_killed_at_every_step_it_goes_on_and_neither_side_starts_meanwhile(
             with pytest.raises(StoreMoving, match="not finished"):
                 asyncio.run(open_and_close(elsewhere))
     move(settings, postgres_url)
+    assert rows_in_postgres(postgres_url) == before
+    asyncio.run(start(on_postgres))
+
+
+def test_killed_before_and_after_the_end_of_every_batch_it_goes_on(old, settings, on_postgres, postgres_url):
+    before = rows_before(settings)
+    batches = sum(math.ceil(len(rows) / BATCH) for rows in before.values())
+    kills = Counter()
+    assert move_and_die_at(old.settings, postgres_url, "recorded the move in PostgreSQL") == -9
+    for _ in range(batches if IS_LONG else 3):
+        for is_saved in (False, True):  # nothing of the first stays
+            kills[is_saved] += move_and_die(old.settings, postgres_url, BATCH, is_saved=is_saved) == -9
+        with pytest.raises(StoreMoved, match=r"not finished.*wakeful move"):
+            build(settings)
+    assert set(kills.values()) == {batches if IS_LONG else 3}
+    move(settings, postgres_url)
+    assert rows_in_postgres(postgres_url) == before
+    asyncio.run(start(on_postgres))
+
+
+@pytest.mark.skipif(not IS_LONG, reason="long")
+def test_killed_at_every_step_of_its_progress_it_goes_on(old, settings, on_postgres, postgres_url):
+    """Each attempt gets one step further than the one before; comparing is done again each time."""
+    before = rows_before(settings)
+    attempts = 0
+    while (ended := move_and_die_at_step(old.settings, postgres_url, attempts)) != 0:
+        assert ended == -9
+        attempts += 1
+    assert attempts > 30
     assert rows_in_postgres(postgres_url) == before
     asyncio.run(start(on_postgres))
 

@@ -32,6 +32,7 @@ Kind = Literal[
     "disk_full",
     "exhausted",
     "unavailable",
+    "malformed",
 ]
 
 
@@ -110,6 +111,10 @@ class DatabaseUnavailable(Unavailable):
     code = "database_unavailable"
 
 
+class DatabaseMalformed(DatabaseUnavailable):
+    """SQLite could not use a page: the disk failed, or the file is damaged."""
+
+
 _CLASSES: dict[Kind, type[WakefulError]] = {
     "invalid": DataInvalid,
     "not_found": DataNotFound,
@@ -123,6 +128,7 @@ _CLASSES: dict[Kind, type[WakefulError]] = {
     "disk_full": DiskFull,
     "exhausted": OutOfResources,
     "unavailable": DatabaseUnavailable,
+    "malformed": DatabaseMalformed,
 }
 _KINDS: dict[type, Kind] = {
     **{known: kind for kind, known in _CLASSES.items()},
@@ -143,7 +149,7 @@ def kind_of(error: WakefulError) -> Kind:
 
 def is_retryable(error: WakefulError) -> bool:
     """Return whether the same request may succeed later."""
-    return kind_of(error) in ("timeout", "disk_full", "exhausted", "unavailable")
+    return kind_of(error) in ("timeout", "disk_full", "exhausted", "unavailable", "malformed")
 
 
 def to_error(values: dict[str, Any], zone: str) -> WakefulError:

@@ -125,7 +125,7 @@ def explain(error: Exception, db: OpenDatabase, op: str) -> Refusal | None:
         case apsw.NotADBError() | apsw.CorruptError():
             # An I/O error in the middle of a statement is SQLITE_CORRUPT, too.
             return Refusal(
-                "unavailable",
+                "malformed",
                 f"The database could not be read ({text}): the server's disk fails, or the file is damaged. Try again; "
                 "if it happens again, the server's operator must look at it.",
             )

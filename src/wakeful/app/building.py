@@ -10,6 +10,7 @@ from wakeful.app.build.engine import build_engine
 from wakeful.app.build.loop import build_briefings, build_loop, build_models
 from wakeful.app.build.services import build_services
 from wakeful.app.build.tools import build_fetcher, build_mcp_servers, build_tools
+from wakeful.app.build.tracing import Traces, build_tracing
 from wakeful.app.data.directories import make_private
 from wakeful.app.data.earlier_data import check_empty_store
 from wakeful.app.data.files import note_started
@@ -21,6 +22,7 @@ from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.types import ClaimedRun
 from wakeful.runtime.engine import Engine
 from wakeful.runtime.executor import Executor
+from wakeful.runtime.loop.side_requests import SideRequests
 from wakeful.runtime.loop.titles import Titles
 from wakeful.server.services import Services
 from wakeful.service.agents.agents import AgentService
@@ -119,14 +121,20 @@ class Wakeful:
                 await self.engine.stop()
 
 
-def build(settings: Settings, *, executor: Executor | None = None, clock: Clock | None = None) -> Wakeful:
+def build(
+    settings: Settings,
+    *,
+    executor: Executor | None = None,
+    clock: Clock | None = None,
+    traces: Traces | None = None,  # None: as the settings say
+) -> Wakeful:
     """Build a node. Nothing is opened or started before `opened` or `running` is entered."""
     base = build_base(settings, clock)
     store, clock = base.store, base.clock
     parts, fetcher, mcp_servers = build_models(base), build_fetcher(settings), build_mcp_servers(settings)
     models = parts.models
     catalog = ToolCatalog(outside=mcp_servers)
-    services = build_services(base, catalog, mcp_servers, parts.service)
+    services = build_services(base, catalog, mcp_servers, parts.service, SideRequests(models, clock).ask)
     tools = build_tools(base, services, catalog, fetcher)
     briefings = build_briefings(base, services)
     titles = Titles(briefings, services.sessions, services.runs, models, clock, services.metrics)
@@ -137,8 +145,9 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         services.pings.note_finished(run, outcome)
         titles.note_finished(run, outcome)
 
-    executor = executor or build_loop(base, services, briefings, models, tools)
-    engine = build_engine(base, services, outbox, executor, note_finished)
+    traces = traces or build_tracing(base, services.metrics)
+    executor = executor or build_loop(base, services, briefings, models, tools, traces.tracing)
+    engine = build_engine(base, services, outbox, executor, note_finished, traces.tracing)
     store.on(WakeDueSooner, lambda _: engine.scheduler.nudge())
     store.on(RunQueued, lambda _: engine.runner.nudge())
     store.on(StopAsked, lambda _: engine.runner.look_for_stops())
@@ -152,6 +161,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         await parts.service.catalog.settle()
 
     async def put_away() -> None:
+        await services.completions.aclose()
         await services.pings.aclose()
         await services.metrics.aclose()
         await outbox.aclose()
@@ -161,6 +171,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         await fetcher.aclose()
         await mcp_servers.aclose()
         await services.data.files.aclose()
+        await traces.aclose()
         if base.caches is not None:
             await base.caches.leave()
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from wakeful.config import SECRETS
 from wakeful.domain.agents.mcp_servers import read_servers
 from wakeful.domain.errors import Conflict, Invalid, NotFound, Unavailable
 from wakeful.service.durable_files import draft_of, sync_folder
@@ -58,6 +59,25 @@ def remove_mcp_server(path: Path, name: str) -> None:
     if not servers:
         del tables["mcp"]
     _save(path, tomlkit.dumps(document))
+
+
+def without_secrets(path: Path) -> str | None:
+    """Return the settings file without its secrets, and without the places of files on this machine; None: no file."""
+    if not path.exists():
+        return None
+    document = _load(path)
+    tables = cast("dict[str, Any]", document)
+    for name in (*SECRETS, "data_dir", "backup_dir"):
+        tables.pop(name, None)
+    for server in cast("dict[str, dict[str, Any]]", tables.get("mcp", {})).values():
+        for name in ("env", "headers"):
+            values = cast("dict[str, Any]", server.get(name, {}))
+            for key in [key for key, value in values.items() if isinstance(value, str)]:
+                del values[key]  # others say where a secret is found
+    for model in cast("dict[str, dict[str, Any]]", tables.get("models", {})).values():
+        if isinstance(model.get("key"), str):
+            del model["key"]
+    return tomlkit.dumps(document)
 
 
 def _load(path: Path) -> tomlkit.TOMLDocument:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from http import HTTPStatus
 from http.client import HTTPException
@@ -111,6 +111,21 @@ class Server:
         """Return the id of the first agent, the default."""
         found = self.get("agents")["agents"]
         return found[0]["id"] if found else fail(_NO_AGENT)
+
+    def stream(self, *path: str, piece: int) -> Iterator[bytes]:
+        """Send a POST and yield the response as it arrives. Ends the command if it is broken off."""
+        target = self.target.parts.path + "/" + "/".join(quote(part, safe="") for part in path)
+        try:
+            self._http.request("POST", target, None, self._headers)
+            response = self._http.getresponse()
+            if not 200 <= response.status < 300:
+                text = response.read().decode()
+                location = response.headers.get("Location")
+                raise Refused(_explain(response.status, text, location, self.target), _reason(text))
+            while data := response.read(piece):
+                yield data
+        except (OSError, HTTPException) as error:
+            fail(explain_failure(error, self.target), NOT_REACHED)
 
     def _call(self, method: str, path: tuple[str, ...], body: Any = None, query: dict[str, Any] | None = None) -> str:
         target = self.target.parts.path + "/" + "/".join(quote(part, safe="") for part in path)

@@ -26,6 +26,8 @@ COMMANDS = {
     "serve": Lazy("server:serve", "Run the server until Ctrl-C or SIGTERM.", is_local=True),
     "migrate": Lazy("server:migrate", "Bring the store's schema up to date.", is_local=True),
     "move": Lazy("move:move", "Move the embedded store to PostgreSQL, for several nodes.", is_local=True),
+    "backup": Lazy("ops.backup:backup", "Write everything into one encrypted file; or make a key for that."),
+    "restore": Lazy("ops.restore:restore", "Restore a backup to an empty data directory or database.", is_local=True),
     "version": Lazy("server:version", "Print the version.", is_local=True),
     "completion": Lazy("completion:completion", "Print a script that completes commands in your shell.", is_local=True),
     "open": Lazy("ops.login:open_page", "Open the page in a browser, logged in."),

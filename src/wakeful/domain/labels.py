@@ -147,6 +147,7 @@ REASONS: Mapping[str, str] = {
     "forgotten": "nobody wrote there or edited it for a long time",
     "self_scheduling_off": "self-scheduling is off",
     "attempts_used_up": "no attempts left",
+    "restored": "restored from a backup",
     "starts_used_up": "the server crashed too often before it began",
     "away_too_long": "the server was down for too long",
     "resumed": "resumed after an interruption",

@@ -210,6 +210,7 @@ class Wake:
     muted: bool = False  # its notices go to the inbox only
     ping_to: str | None = None  # the public part of the address that its runs are reported to; only people set it
     seen_at: datetime | None = None  # when a person last edited it or wrote in its session; None: never
+    traceparent: str | None = None  # the span that booked it, if that was traced
     door: Door | None = None  # how it was booked; None: before this was recorded
     token_id: str | None = None  # the token or hook that booked it
     token_name: str | None = None
@@ -273,6 +274,7 @@ class Run:
     stop_requested_at: datetime | None = None
     node: str | None = None  # the name of the node that claimed it last
     has_ping: bool = False  # its wake had an address to ping when it fired
+    traceparent: str | None = None  # the span of its last attempt; before the first, of what booked its wake
     door: Door | None = None  # how it was started, or how its wake was booked; None: before this was recorded
     token_id: str | None = None  # the token or hook that started it or booked its wake
     token_name: str | None = None

@@ -15,6 +15,8 @@ from wakeful.runtime.heartbeat import LeaseHeartbeat
 from wakeful.runtime.runner import Runner
 from wakeful.runtime.scheduler import Scheduler
 from wakeful.service.agents.directories import Directories
+from wakeful.service.backup.scheduled import LOOK_EVERY as LOOK_FOR_BACKUPS
+from wakeful.service.backup.scheduled import ScheduledBackups
 from wakeful.service.nodes.mcp_holds import McpHolds
 from wakeful.service.nodes.nodes import Nodes
 from wakeful.service.pings.heartbeat import LOOK_EVERY, HeartbeatPings
@@ -69,8 +71,10 @@ class Engine:
         are_leases_behind: Callable[[], bool] = lambda: False,
         find_problems: Callable[[], Sequence[Problem]] = tuple,
         heartbeat_pings: HeartbeatPings | None = None,
+        scheduled_backups: ScheduledBackups | None = None,
     ) -> None:
         self._heartbeat_pings = heartbeat_pings
+        self._scheduled_backups = scheduled_backups
         self.scheduler = scheduler
         self.runner = runner
         self.upkeep = upkeep
@@ -110,6 +114,7 @@ class Engine:
             asyncio.create_task(_every(timedelta(minutes=1), self.look_after), name="wakeful-upkeep"),
             asyncio.create_task(_every(timedelta(minutes=1), self.upkeep.tidy), name="wakeful-tidy"),
             asyncio.create_task(_every(timedelta(hours=1), self.upkeep.forget), name="wakeful-retention"),
+            asyncio.create_task(_every(timedelta(hours=1), self.upkeep.measure, at_once=True), name="wakeful-sizes"),
         ]
         beat = self._directories.lease / 3
         if self._is_shared:
@@ -124,6 +129,9 @@ class Engine:
         if self._heartbeat_pings is not None:
             pings = _every(timedelta(seconds=LOOK_EVERY), self.ping_heartbeat)
             self._tasks.append(asyncio.create_task(pings, name="wakeful-heartbeat-pings"))
+        if self._scheduled_backups is not None:
+            backups = _every(LOOK_FOR_BACKUPS, self._scheduled_backups.look)
+            self._tasks.append(asyncio.create_task(backups, name="wakeful-backups"))
         # Our leases follow the database server's clock before another node judges them by it.
         often = min(beat, timedelta(minutes=1))
         self._tasks.append(asyncio.create_task(_every(often, self._clock.measure), name="wakeful-clock"))
@@ -218,7 +226,9 @@ class Engine:
             log.error("liveness audit failed", extra={"problems": self.readiness().problems})
 
 
-async def _every(interval: timedelta, act: Callable[[], Awaitable[None]]) -> None:
+async def _every(interval: timedelta, act: Callable[[], Awaitable[None]], *, at_once: bool = False) -> None:
+    if at_once:
+        await _has_succeeded(act)
     while True:
         await asyncio.sleep(interval.total_seconds())
         await _has_succeeded(act)

@@ -18,6 +18,7 @@ from wakeful.domain.events import EndedEarly, ErrorFrame, RunFrame, StepSaved, S
 from wakeful.domain.resources import words_of
 from wakeful.domain.runs.runs import LeaseLost, Outcome
 from wakeful.domain.types import ClaimedRun, RunNote, RunUsage
+from wakeful.domain.values import replace
 from wakeful.runtime.executor import Executor, Stop
 from wakeful.runtime.frame_writer import FrameWriter
 from wakeful.service.log_batches import log_each
@@ -25,6 +26,7 @@ from wakeful.service.resources import shortage
 from wakeful.service.retrying import PAUSE, insist
 from wakeful.service.runs.claims import Claimed, Claims
 from wakeful.service.runs.run_context import enter_run
+from wakeful.service.tracing.tracing import Span, Tracing, note_end
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +35,7 @@ STOP_PATIENCE = 1.5  # seconds an executor has to end by itself
 _DRAIN_PATIENCE = 5.0
 _DRAIN_TRIES = 3
 _SECOND_LOOK = 0.25  # seconds
-_LOG_TOGETHER = 0.02  # seconds in which ends of runs are collected: a record for each would cost a tenth of the fires
+_LOG_TOGETHER = 0.05  # seconds in which ends of runs are collected: a record for each would cost a tenth of the fires
 _SHORTAGE_PAUSE = 1.0
 _MAX_SHORTAGE_PAUSE = 30.0
 
@@ -54,6 +56,7 @@ class _Held:
     last_step: StepSaved | None = None  # saved with its end
     end: StreamEnd | None = None  # its last frame if it succeeds
     usage: RunUsage | None = None  # as of its last step
+    span: Span = field(default_factory=Span)
     task: "asyncio.Task[None] | None" = None
 
     @property
@@ -86,7 +89,9 @@ class Runner:
         on_finished: Callable[[ClaimedRun, Outcome], None] = lambda _run, _outcome: None,
         on_started: Callable[[ClaimedRun], None] = lambda _run: None,
         on_lost: Callable[[], None] = lambda: None,
+        tracing: Tracing | None = None,
     ) -> None:
+        self.tracing = tracing or Tracing()
         self._on_started = on_started
         self.claims = claims
         self._on_lost = on_lost
@@ -110,7 +115,7 @@ class Runner:
         )
         self._shortages = 0  # since a run last ended
         self._put_off_runs: set[str] = set()
-        self._ended: list[dict[str, object]] = []  # log lines
+        self._ended: dict[tuple[str, ...], list[tuple[object, ...]]] = {}  # log lines, by the names of their fields
         self._turned_at = clock.monotonic()
 
     @property
@@ -263,9 +268,14 @@ class Runner:
             _ask_to_stop(held)
 
     async def _carry_out(self, held: _Held) -> None:
-        enter_run(held.run)
+        with self.tracing.attempt(held.run) as held.span:
+            enter_run(held.run, held.span.trace_id)
+            await self._carry_out_traced(held)
+
+    async def _carry_out_traced(self, held: _Held) -> None:
         try:
             outcome = await self._execute(held)
+            note_end(held.span, outcome, held.usage, held.given_up)
             if outcome is not None:
                 held.is_finishing = True
                 self._nudged.set()  # its slot is free while its end is written: the next claim need not wait for that
@@ -334,24 +344,15 @@ class Runner:
     def _log_end(self, held: _Held, outcome: Outcome) -> None:
         if not log.isEnabledFor(logging.INFO):
             return
-        run, usage = held.run, held.usage
-        fields: dict[str, object] = {"run_id": run.id, "session_id": run.session_id, "agent_id": run.agent_id}
-        fields |= {"trigger": run.trigger, "status": outcome.status}
-        if run.wake_id is not None:
-            fields["wake_id"] = run.wake_id
-        if outcome.reason is not None:
-            fields["reason"] = outcome.reason
-        fields["seconds"] = round(time.monotonic() - held.claimed_at, 3)
-        if usage is not None:
-            fields |= {"model": usage.model, "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-            fields["cost_dollars"] = None if usage.cost_micros is None else usage.cost_micros / 1_000_000
-        self._ended.append(fields)
-        if len(self._ended) == 1:
+        names, values = _end_of(held, outcome)
+        if not self._ended:
             asyncio.get_running_loop().call_later(_LOG_TOGETHER, self._log_ended, context=Context())
+        self._ended.setdefault(names, []).append(values)
 
     def _log_ended(self) -> None:
-        ended, self._ended = self._ended, []
-        log_each(log, "run ended", ended)
+        ended, self._ended = self._ended, {}
+        for names, rows in ended.items():
+            log_each(log, "run ended", names, rows)
 
     def _release(self, held: _Held) -> None:
         """Have the next turn release a run, not counted as an attempt."""
@@ -407,7 +408,9 @@ class Runner:
 
     async def _note_call(self, held: _Held) -> None:
         if not held.has_called:
-            await insist(lambda: self.claims.note_call(held.run), Unavailable)
+            traceparent = held.span.traceparent
+            run = held.run if traceparent is None else replace(held.run, traceparent=traceparent)
+            await insist(lambda: self.claims.note_call(run), Unavailable)
             held.has_called = True
 
     async def _save(self, run: ClaimedRun, step: StepSaved | None, frames: Sequence[RunFrame]) -> None:
@@ -424,6 +427,26 @@ class Runner:
             held = self._held.get(run_id)
             if held is not None and not held.stop.is_requested:
                 _ask_to_stop(held)
+
+
+_END = ("run_id", "session_id", "agent_id", "trigger", "status", "seconds")
+_END_OF_WAKE = (*_END, "wake_id")
+_USAGE = ("model", "input_tokens", "output_tokens", "cost_dollars")
+
+
+def _end_of(held: _Held, outcome: Outcome) -> tuple[tuple[str, ...], tuple[object, ...]]:
+    """Return the fields of the log line about the end of a run: their names and their values."""
+    run, usage, trace_id = held.run, held.usage, held.span.trace_id
+    seconds = round(time.monotonic() - held.claimed_at, 3)
+    names, values = _END, (run.id, run.session_id, run.agent_id, run.trigger, outcome.status, seconds)
+    if run.wake_id is not None:
+        names, values = _END_OF_WAKE, (*values, run.wake_id)
+    if outcome.reason is not None:
+        names, values = (*names, "reason"), (*values, outcome.reason)
+    if usage is not None:
+        cost = None if usage.cost_micros is None else usage.cost_micros / 1_000_000
+        names, values = (*names, *_USAGE), (*values, usage.model, usage.input_tokens, usage.output_tokens, cost)
+    return (names, values) if trace_id is None else ((*names, "trace_id"), (*values, trace_id))
 
 
 def _last_words(held: _Held, outcome: Outcome) -> RunFrame | None:

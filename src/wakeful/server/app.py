@@ -13,10 +13,11 @@ from wakeful.server.login import login
 from wakeful.server.login.attempts import Tries
 from wakeful.server.page import page_router
 from wakeful.server.rest.agents import agents, instruction_files, mcp_servers
+from wakeful.server.rest.completions import completions
 from wakeful.server.rest.database import database, rows, tables, views
 from wakeful.server.rest.inbox import channels, notifications, push
 from wakeful.server.rest.models import models
-from wakeful.server.rest.ops import about, health, logs, nodes, storage
+from wakeful.server.rest.ops import about, backups, health, logs, nodes, storage
 from wakeful.server.rest.people import accounts
 from wakeful.server.rest.runs import approvals, runs
 from wakeful.server.rest.sessions import search, sessions
@@ -79,6 +80,7 @@ def application(version: str) -> FastAPI:
         instruction_files.router,
         approvals.router,
         channels.router,
+        completions.router,
         database.router,
         rows.router,
         tables.router,
@@ -102,6 +104,7 @@ def application(version: str) -> FastAPI:
         sessions.router,
         socket.router,
         storage.router,
+        backups.router,
         wakes.router,
     ):
         app.include_router(router)

@@ -1,4 +1,7 @@
-"""Error responses, all in one form: `{"error": {"code", "message", "hint"?, "field"?}}`."""
+"""Error responses, all in one form: `{"error": {"code", "message", "hint"?, "field"?}}`.
+
+Under `/v1` they have OpenAI's form instead: `{"error": {"message", "type", "param", "code"}}`.
+"""
 
 import logging
 from collections.abc import Mapping
@@ -15,6 +18,7 @@ from wakeful.domain.errors import Conflict, Forbidden, Invalid, LimitReached, No
 from wakeful.domain.people.accounts import NotSignedIn
 from wakeful.domain.resources import find_shortage
 from wakeful.domain.texts import problem_in_words
+from wakeful.service.completions.completions import StillBusy
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +51,21 @@ class ErrorDetail(BaseModel):
     field: str | None = None
 
 
+class OpenAIErrorDetail(BaseModel):
+    """An error in OpenAI's form. `message` ends with the next step."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str
+
+
+class OpenAIErrorAnswer(BaseModel):
+    """The body of an error response under /v1."""
+
+    error: OpenAIErrorDetail
+
+
 class ErrorAnswer(BaseModel):
     """The body of every error response."""
 
@@ -57,6 +76,19 @@ class ErrorAnswer(BaseModel):
 RESPONSES: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorAnswer, "description": "The request was refused, with the reason."},
     "5XX": {"model": ErrorAnswer, "description": "The server failed."},
+}
+
+
+# The same for routes under /v1.
+OPENAI_RESPONSES: dict[int | str, dict[str, Any]] = {
+    kind: {**described, "model": OpenAIErrorAnswer} for kind, described in RESPONSES.items()
+}
+_OPENAI_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    429: "rate_limit_error",
 }
 
 
@@ -73,47 +105,73 @@ def status_of(error: WakefulError) -> int:
     return next((status for kind, status in STATUSES.items() if isinstance(error, kind)), 400)
 
 
-def answer(error: WakefulError) -> JSONResponse:
-    """Return the response to an error of the domain."""
-    headers: dict[str, str] = {}
+def answer(error: WakefulError, path: str, *, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Return the response to an error of the domain, for a request of this path."""
+    headers = dict(headers or {})
     if isinstance(error, NotSignedIn):
         headers["WWW-Authenticate"] = "Bearer"
-    if isinstance(error, LimitReached) and error.seconds is not None:
+    if isinstance(error, LimitReached | StillBusy) and error.seconds is not None:
         headers["Retry-After"] = str(error.seconds)
-    return shape(status_of(error), error.code, error.message, hint=error.hint, field=error.field, headers=headers)
+    status = status_of(error)
+    return shape(status, error.code, error.message, path, hint=error.hint, field=error.field, headers=headers)
 
 
 def shape(
     status: int,
     code: str,
     message: str,
+    path: str,
     *,
     hint: str | None = None,
     field: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    """Return an error response; fields that are None are left out."""
+    """Return an error response, in the form for its path; fields that are None are left out."""
+    if is_openai(path):
+        return _openai_shape(status, code, message if hint is None else f"{message} {hint}", field, headers)
     fields = {"code": code, "message": message, "hint": hint, "field": field}
     # JSON can contain a lone surrogate, which UTF-8 cannot.
     detail = {key: value.encode("utf-8", "replace").decode() for key, value in fields.items() if value is not None}
     return JSONResponse({"error": detail}, status_code=status, headers=headers)
 
 
-async def _answer_ours(_request: Request, error: Exception) -> JSONResponse:
+def is_openai(path: str) -> bool:
+    """Return whether a path is one of OpenAI's protocol."""
+    return path == "/v1" or path.startswith("/v1/")
+
+
+def openai_error(status: int, code: str, message: str, field: str | None = None) -> dict[str, Any]:
+    """Return an error in OpenAI's form."""
+    kind = "server_error" if status >= 500 else _OPENAI_TYPES.get(status, "invalid_request_error")
+    return {"error": {"message": message, "type": kind, "param": field, "code": code}}
+
+
+def _openai_shape(
+    status: int, code: str, message: str, field: str | None, headers: Mapping[str, str] | None
+) -> JSONResponse:
+    message = message.encode("utf-8", "replace").decode()
+    field = None if field is None else field.encode("utf-8", "replace").decode()
+    return JSONResponse(openai_error(status, code, message, field), status_code=status, headers=headers)
+
+
+async def _answer_ours(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, WakefulError)
-    return answer(error)
+    return answer(error, request.scope["path"])
 
 
-async def _answer_validation(_request: Request, error: Exception) -> JSONResponse:
+async def _answer_validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
+    path_of_request = request.scope["path"]
+    status = 400 if is_openai(path_of_request) else 422
     first: dict[str, Any] = error.errors()[0]
     place, *path = first["loc"]
     if first["type"] == "json_invalid":
-        return shape(422, "invalid_json", f"The body is not JSON: {first['ctx']['error']} at character {path[0]}.")
+        problem = f"The body is not JSON: {first['ctx']['error']} at character {path[0]}."
+        return shape(status, "invalid_json", problem, path_of_request)
     field = ".".join(str(step) for step in path) or str(place)
     message = f"`{field}` {problem_in_words(first['type'], first['msg'])}"
     message += "." if first["type"] == "missing" else f", got {_show(first['input'])}."
-    return shape(422, "invalid_value", message, field=field)
+    return shape(status, "invalid_value", message, path_of_request, field=field)
 
 
 class _Short(Repr):
@@ -138,18 +196,19 @@ async def _answer_http(request: Request, error: Exception) -> JSONResponse:
         405: f"{request.url.path!r} does not take {request.method}. It takes {takes}.",
     }
     code = _CODES.get(status, f"http_{status}")
-    return shape(status, code, messages.get(status, str(error.detail)), headers=error.headers)
+    return shape(status, code, messages.get(status, str(error.detail)), request.scope["path"], headers=error.headers)
 
 
-async def _answer_system(_request: Request, error: Exception) -> JSONResponse:
+async def _answer_system(request: Request, error: Exception) -> JSONResponse:
     """Answer a lack of disk space, memory or descriptors, without the paths in the system's message."""
     lacks = find_shortage(error)
     if lacks is None:
         raise error
     log.warning("request lacks something", extra={"problem": lacks.message})
-    return answer(lacks)
+    return answer(lacks, request.scope["path"])
 
 
-async def _answer_unexpected(_request: Request, _error: Exception) -> JSONResponse:
+async def _answer_unexpected(request: Request, _error: Exception) -> JSONResponse:
     # Starlette raises it again once this is sent, and the server logs it; the client gets no internals.
-    return shape(500, "internal_error", "An unexpected error happened. The server's log has the details.")
+    message = "An unexpected error happened. The server's log has the details."
+    return shape(500, "internal_error", message, request.scope["path"])

@@ -74,7 +74,7 @@ class Gate:
         try:
             is_known = await self._admit(scope)
         except WakefulError as error:
-            await _refuse(answer(error), scope, receive, send)
+            await _refuse(answer(error, scope["path"]), scope, receive, send)
             return
         if scope["type"] == "websocket":
             # Without the layers of the frameworks in between, which cost as much as sending the frame.
@@ -164,7 +164,7 @@ class Gate:
         except BodyTooLarge as error:  # if the application did not answer it
             if has_begun:
                 raise
-            await shape(413, "body_too_large", error.detail)(scope, receive, send_with_headers)
+            await shape(413, "body_too_large", error.detail, scope["path"])(scope, receive, send_with_headers)
 
 
 def raw_send(connection: HTTPConnection) -> Send:

@@ -64,7 +64,14 @@ def _may_be_large(request: Request) -> bool:
     return length is None or int(length) > MAX_JSON
 
 
-def takes_large_bodies(endpoint: Endpoint) -> Endpoint:
-    """Allow bodies of up to MAX_BODY in a route."""
-    endpoint.largest_body = MAX_BODY  # pyright: ignore[reportFunctionMemberAccess]
-    return endpoint
+def takes_bodies_of(most: int) -> Callable[[Endpoint], Endpoint]:
+    """Allow bodies of up to `most` bytes in a route."""
+
+    def allow(endpoint: Endpoint) -> Endpoint:
+        endpoint.largest_body = most  # pyright: ignore[reportFunctionMemberAccess]
+        return endpoint
+
+    return allow
+
+
+takes_large_bodies = takes_bodies_of(MAX_BODY)

@@ -13,6 +13,9 @@ from wakeful.service.agents.agents import AgentService
 from wakeful.service.agents.database import AgentData
 from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
+from wakeful.service.backup.backups import Backups
+from wakeful.service.backup.scheduled import ScheduledBackups
+from wakeful.service.completions.completions import Completions
 from wakeful.service.homes.moving_in import MovingIn
 from wakeful.service.inbox.channels import Channels
 from wakeful.service.inbox.deliverer import Deliverer
@@ -35,7 +38,7 @@ from wakeful.service.sessions.search_index import SearchIndex
 from wakeful.service.sessions.sessions import SessionService
 from wakeful.service.sessions.stream import Stream
 from wakeful.service.sessions.uploads import Uploads
-from wakeful.service.storage import Storage
+from wakeful.service.storage.storage import Storage
 from wakeful.service.wakes.agenda import AgendaService
 from wakeful.service.wakes.next_runs import NextRuns
 from wakeful.service.wakes.pauses import PauseService
@@ -52,7 +55,9 @@ class Services:
     agenda: AgendaService
     agents: AgentService
     approvals: Approvals
+    backups: Backups
     channels: Channels
+    completions: Completions
     data: AgentData
     deliverer: Deliverer
     directories: Directories
@@ -74,6 +79,7 @@ class Services:
     recalls: Recalls
     recent_logs: RecentLogs
     runs: RunService
+    scheduled_backups: ScheduledBackups
     schedules: Schedules
     search: Search
     search_index: SearchIndex

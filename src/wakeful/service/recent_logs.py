@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from secrets import token_hex
@@ -14,6 +14,7 @@ from wakeful.domain.errors import Invalid
 from wakeful.domain.people.accounts import Identity, OwnersOnly
 from wakeful.domain.values import value
 from wakeful.domain.wakes.duration import read_duration
+from wakeful.service.log_batches import Lines
 
 MAX_LINES = 10_000
 MAX_WAIT_SECONDS = 25.0  # proxies close a request that sends nothing for 30 or 60 seconds
@@ -33,6 +34,28 @@ class LogLine:
     message: str
     fields: Mapping[str, Any]
     exception: str | None = None
+
+
+@value
+class LogRecordLines:
+    """A record of one or more lines, which differ in their fields."""
+
+    at: datetime
+    level: LogLevel
+    logger: str
+    message: str
+    lines: Lines
+    exception: str | None = None
+
+    def line(self, row: tuple[Any, ...]) -> LogLine:
+        return LogLine(
+            at=self.at,
+            level=self.level,
+            logger=self.logger,
+            message=self.message,
+            fields=dict(zip(self.lines.names, row, strict=True)),
+            exception=self.exception,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,16 +89,20 @@ class RecentLogs:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._lines: deque[LogLine] = deque(maxlen=MAX_LINES)
-        self._added = 0  # since the start of this process
+        self._records: deque[LogRecordLines] = deque()
+        self._kept = 0  # lines
+        self._added = 0  # lines since the start of this process
         self._lock = Lock()
         self._start = token_hex(4)  # places of an earlier process mean nothing in this one
         self._is_closed = False
 
-    def add(self, lines: Sequence[LogLine]) -> None:
+    def add(self, record: LogRecordLines) -> None:
         with self._lock:
-            self._lines.extend(lines)
-            self._added += len(lines)
+            self._records.append(record)
+            self._kept += len(record.lines.rows)
+            self._added += len(record.lines.rows)
+            while self._kept - len(self._records[0].lines.rows) >= MAX_LINES:
+                self._kept -= len(self._records.popleft().lines.rows)
 
     def close(self) -> None:
         """Answer requests that wait for lines: the server stops."""
@@ -106,13 +133,14 @@ class RecentLogs:
 
     def _find(self, place: int | None, earliest: datetime | None, rank: int, limit: int) -> LogPage:
         with self._lock:
-            lines, added = list(self._lines), self._added
+            records, added = list(self._records), self._added
+        lines = [(record, row) for record in records for row in record.lines.rows][-MAX_LINES:]
         oldest = added - len(lines)  # the place of the first line that is left
         begin = max(oldest, place or 0)
         found = [
-            (number, line)
-            for number, line in enumerate(lines[begin - oldest :], begin)
-            if _RANKS[line.level] >= rank and (earliest is None or line.at >= earliest)
+            (number, record, row)
+            for number, (record, row) in enumerate(lines[begin - oldest :], begin)
+            if _RANKS[record.level] >= rank and (earliest is None or record.at >= earliest)
         ]
         if place is None:
             found, end = found[-limit:], added
@@ -120,7 +148,7 @@ class RecentLogs:
             end = added if len(found) <= limit else found[limit - 1][0] + 1
             found = found[:limit]
         missed = 0 if place is None else begin - place
-        return LogPage(lines=[line for _, line in found], next=f"{self._start}-{end}", missed=missed)
+        return LogPage(lines=[record.line(row) for _, record, row in found], next=f"{self._start}-{end}", missed=missed)
 
     def _parse_place(self, after: str) -> int:
         start, _, number = after.partition("-")

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from wakeful.clock import Clock
+from wakeful.domain.completions.history import KEPT
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.types import FOREVER
 from wakeful.service.inbox.outbox import Outbox
-from wakeful.service.storage import Retention
+from wakeful.service.storage.old_data import OldData
+from wakeful.service.storage.storage import Retention
+from wakeful.service.storage.vacuum import Vacuum
 from wakeful.service.wakes.recalls import Recalls
 from wakeful.service.wakes.wrong_clock import WrongClock
 from wakeful.store.store import Store, Tx
@@ -50,6 +53,9 @@ class Upkeep:
         owner: str,
         wrong_clock: WrongClock,
         refresh_models: Callable[[], Awaitable[None]],
+        old_data: OldData,
+        vacuum: Vacuum,
+        measure: Callable[[], Awaitable[object]],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -61,6 +67,9 @@ class Upkeep:
         self._owner = owner
         self._wrong_clock = wrong_clock
         self._refresh_models = refresh_models
+        self._old_data = old_data
+        self._vacuum = vacuum
+        self._measure = measure
         self._began = clock.monotonic()
 
     async def audit(self) -> Health:
@@ -103,8 +112,12 @@ class Upkeep:
         except Unavailable as error:  # nothing is lost: the journal has it
             log.warning("store not checkpointed", extra={"problem": error.message})
 
+    async def measure(self) -> None:
+        """Measure tables and agents for the metrics."""
+        await self._measure()
+
     async def forget(self) -> None:
-        """Delete old stream frames and ended tokens, and merge old rows of skipped runs."""
+        """Delete old frames, runs, tokens and clients' keys of sessions, merge skipped runs, and free the space."""
         if self._clock.seconds_since_step() < _SETTLED_AFTER:
             return  # a clock that is wrong for an hour must not log everyone out
         now = self._clock.now()
@@ -114,5 +127,8 @@ class Upkeep:
             await tx.runs.roll_up_skipped(now - self._retention.skipped, 1_000)
             await tx.accounts.forget_ended(now, now - _KEEP_TOKENS)
             await tx.push.drop_ended(now)
+            await tx.client_sessions.forget(now - KEPT)
 
         await self._store.write(work, is_long=True)
+        await self._old_data.delete()
+        await self._vacuum.run()

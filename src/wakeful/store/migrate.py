@@ -13,7 +13,7 @@ from wakeful.store.errors import StoreIsNewer
 
 log = logging.getLogger(__name__)
 
-_RECORD = """
+RECORD = """
 CREATE TABLE IF NOT EXISTS migrations (number BIGINT PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)
 """
 
@@ -25,6 +25,13 @@ class Migration:
     number: int
     name: str
     script: str
+
+    def recorded(self, now: int) -> str:
+        """Return the script with its record: a crash in between leaves neither."""
+        return (
+            f"{self.script}\n;INSERT INTO migrations (number, name, applied_at) "
+            f"VALUES ({self.number}, '{self.name}', {now})"
+        )
 
 
 def load_migrations(dialect: str, folder: Traversable | None = None) -> list[Migration]:
@@ -50,7 +57,7 @@ async def migrate(database: Database, migrations: Sequence[Migration], now: int)
 
 
 async def _migrate(database: Database, migrations: Sequence[Migration], now: int) -> list[Migration]:
-    await database.run_script(_RECORD)
+    await database.run_script(RECORD)
     applied = await database.read(_read_applied)
     newest = max((m.number for m in migrations), default=0)
     if applied and max(applied) > newest:
@@ -61,12 +68,10 @@ async def _migrate(database: Database, migrations: Sequence[Migration], now: int
         await database.copy_to(copy)
         log.info("store copied before migrating", extra={"path": str(copy)})
     for migration in missing:
-        # The record goes in with the change itself: a crash in between leaves neither.
-        await database.run_script(
-            f"{migration.script}\n;INSERT INTO migrations (number, name, applied_at) "
-            f"VALUES ({migration.number}, '{migration.name}', {now})"
-        )
+        await database.run_script(migration.recorded(now))
         log.debug("migration applied", extra={"number": migration.number, "migration": migration.name})
+    if missing and isinstance(database, SqliteDatabase):
+        await database.enable_vacuum()
     if missing:
         before, after = max(applied, default=0), missing[-1].number
         log.info("schema migrated", extra={"from": before, "to": after, "migrations": len(missing)})

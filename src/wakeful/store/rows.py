@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 import orjson
 
+from wakeful.domain.completions.history import ClientSession
 from wakeful.domain.models.models import Model, ModelTest
 from wakeful.domain.runs.approvals import Allowance, Approval
 from wakeful.domain.sessions.search import Found
@@ -198,6 +199,7 @@ UPLOADS = Table(Upload)
 FOUND = Table(Found)
 APPROVALS = Table(Approval)
 ALLOWANCES = Table(Allowance)
+CLIENT_SESSIONS = Table(ClientSession)
 MODELS = Table(Model, key="encrypted_key")
 MODEL_TESTS = Table(ModelTest)
 
@@ -205,6 +207,7 @@ MODEL_TESTS = Table(ModelTest)
 ADDED_WAKE = WAKES.rows_of("add_wakes")
 MOVED_WAKE = WAKES.rows_of("move_wakes")
 ADDED_RUN = RUNS.rows_of("add_runs")
+NOTED_CALL = RUNS.rows_of("note_calls")
 
 
 def read_bounds(text: str) -> Bounds:

@@ -12,9 +12,10 @@ from wakeful.store.agents.directories import DirectoryRows
 from wakeful.store.agents.homes import HomeRows
 from wakeful.store.agents.instruction_files import InstructionFileRows
 from wakeful.store.agents.mcp_servers import UnconfinedMcpServers
+from wakeful.store.backup.scheduled import BackupRows
 from wakeful.store.drivers.database import Database, Params, Row, SideConnection, Statements
 from wakeful.store.drivers.sequence import Loss
-from wakeful.store.drivers.sqlite import SqliteDatabase
+from wakeful.store.drivers.sqlite import FreePages, SqliteDatabase
 from wakeful.store.errors import StoreUnavailable
 from wakeful.store.health import StoreHealth
 from wakeful.store.inbox.channels import ChannelRows
@@ -31,10 +32,12 @@ from wakeful.store.runs.approvals import ApprovalRows
 from wakeful.store.runs.runs import RunRows
 from wakeful.store.runs.token_uses import TokenUses
 from wakeful.store.runs.usage import UsageRows
+from wakeful.store.sessions.client_sessions import ClientSessionRows
 from wakeful.store.sessions.frames import SessionFrames
 from wakeful.store.sessions.presence import Presence
 from wakeful.store.sessions.search import SearchRows
 from wakeful.store.sessions.sessions import SessionRows
+from wakeful.store.storage.storage import StorageRows
 from wakeful.store.wakes.wakes import WakeRows
 
 T = TypeVar("T")
@@ -50,7 +53,9 @@ class Tx:
         self.accounts = AccountRows(statements)
         self.agents = AgentRows(statements)
         self.approvals = ApprovalRows(statements)
+        self.backups = BackupRows(statements)
         self.channels = ChannelRows(statements)
+        self.client_sessions = ClientSessionRows(statements)
         self.directories = DirectoryRows(statements)
         self.homes = HomeRows(statements)
         self.instruction_files = InstructionFileRows(statements)
@@ -64,6 +69,7 @@ class Tx:
         self.runs = RunRows(statements)
         self.search = SearchRows(statements)
         self.sessions = SessionRows(statements, self.search)
+        self.storage = StorageRows(statements)
         self.token_uses = TokenUses(statements)
         self.unconfined_mcp_servers = UnconfinedMcpServers(statements)
         self.usage = UsageRows(statements)
@@ -167,10 +173,14 @@ class Store:
         added = await self.write(work, is_single=is_single, is_repeatable=True)
         return added | {wake.id for wake in await self.read(lambda tx: tx.wakes.some([wake.id for wake in wakes]))}
 
-    async def read(self, work: Callable[[Tx], Coroutine[Any, Any, T]], *, is_single: bool = False) -> T:
-        """Run work that only reads. A single statement is quicker with `is_single`."""
+    async def read(
+        self, work: Callable[[Tx], Coroutine[Any, Any, T]], *, is_single: bool = False, is_long: bool = False
+    ) -> T:
+        """Run work that only reads. A single statement is quicker with `is_single`; long work delays no others."""
         with self.health.noted(is_write=False):
-            return await self.database.read(lambda statements: work(Tx(statements)), is_single=is_single)
+            return await self.database.read(
+                lambda statements: work(Tx(statements)), is_single=is_single, is_long=is_long
+            )
 
     async def side_connection(self) -> SideConnection:
         with self.health.noted(is_write=False):
@@ -197,6 +207,15 @@ class Store:
     async def checkpoint(self) -> None:
         """Move the journal beside the store into its file."""
         await self.database.checkpoint()
+
+    async def free_pages(self) -> FreePages | None:
+        """Return how much of the embedded store's file is not used; None: PostgreSQL reuses and frees it by itself."""
+        return await self.database.free_pages() if isinstance(self.database, SqliteDatabase) else None
+
+    async def cut_off(self, pages: int) -> None:
+        """Give free pages of the embedded store's file back to the disk."""
+        if isinstance(self.database, SqliteDatabase):
+            await self.database.cut_off(pages)
 
     async def read_clock(self) -> int | None:
         with self.health.noted(is_write=False):

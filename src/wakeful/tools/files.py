@@ -122,7 +122,7 @@ def file_tools(
     searches = "Find lines with a text in the files of your workspace. Plain text, no regular expressions."
     return [
         tool("files", read_file, ReadFile, "Read a text file of your workspace.", is_repeatable=True),
-        tool("files", write_file, WriteFile, writes, makes_files=True),
+        tool("files", write_file, WriteFile, writes, makes_files_at_once=True),
         tool("files", list_files, ListFiles, lists, is_repeatable=True),
         tool("files", search_files, SearchFiles, searches, is_repeatable=True),
     ]

@@ -89,6 +89,7 @@ class Tool:
     raw_schema: Mapping[str, Any] | None = None  # of an MCP tool, whose server checks its arguments
     is_shown_to: Callable[[Agent], bool] | None = None  # None: to every agent that has its toolset
     makes_files: bool = False  # in the agent's workspace or skills
+    makes_files_at_once: bool = False  # so quickly that no other node has to write to them meanwhile
     is_side_by_side: bool = False  # several calls in one answer run in parallel
 
     @property

@@ -83,5 +83,13 @@ def skill_tools(workspace_of: Callable[[str], Path], instructions: InstructionFi
     writes = "Save instructions on how something is done as a skill, for later runs to read."
     return [
         tool(None, read_skill, ReadSkill, reads, is_repeatable=True, is_shown_to=has_skills),
-        tool(None, write_skill, WriteSkill, writes, is_repeatable=True, is_shown_to=may_write, makes_files=True),
+        tool(
+            None,
+            write_skill,
+            WriteSkill,
+            writes,
+            is_repeatable=True,
+            is_shown_to=may_write,
+            makes_files_at_once=True,
+        ),
     ]

@@ -1,6 +1,7 @@
 """Nodes on one PostgreSQL with separate disks: an agent's database is in PostgreSQL, and each disk is a cache."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -117,6 +118,29 @@ async def test_a_refused_write_changes_nothing_anywhere(harness, there, agent):
     with pytest.raises(DataConflict):
         await add(there, agent, "a")
     assert await titles(harness.node, agent) == ["a"]
+
+
+async def test_a_refused_write_whose_caller_is_gone_is_logged_without_a_traceback(harness, agent, monkeypatch, caplog):
+    await add(harness.node, agent, "a")
+    engine, is_asked, may_answer = harness.node.services.data.files.engine, asyncio.Event(), asyncio.Event()
+    ask = engine.ask
+
+    async def answer_late(request, *more):
+        is_asked.set()
+        await may_answer.wait()
+        return await ask(request, *more)
+
+    monkeypatch.setattr(engine, "ask", answer_late)
+    caller = asyncio.create_task(add(harness.node, agent, "a"))
+    await is_asked.wait()
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    may_answer.set()
+    await harness.node.services.data.files.aclose()
+    gc.collect()
+    assert "not done, and its caller is gone" in caplog.text
+    assert "Traceback" not in caplog.text
 
 
 # ── The fence ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -300,13 +324,58 @@ async def test_a_damaged_cache_is_brought_again(harness, agent, tmp_path, how):
         "UPDATE home_pages SET bytes = set_byte(bytes, 99, get_byte(bytes, 99) # 255) WHERE page_no = 1",
     ],
 )
-async def test_damaged_pages_are_refused_and_never_read_in_part(harness, there, agent, postgres, damage):
+async def test_a_database_with_damaged_pages_is_put_into_quarantine_and_never_read_in_part(
+    harness, there, agent, postgres, damage
+):
     await add(harness.node, agent, "a")
     await postgres.execute(damage)
-    with pytest.raises(DatabaseUnreadable):
+    with pytest.raises(DatabaseUnreadable, match="quarantine"):
         await titles(there, agent)
-    with pytest.raises(DatabaseUnreadable):
-        await add(there, agent, "b")
+    [notice] = [each for each in await harness.notices() if each.code == "database_unreadable"]
+    assert "quarantine/" in notice.body
+    assert await there.services.data.files.state(agent) == "none"
+    kept = there.services.workspace_of(agent.id).parent / "quarantine"
+    assert {path.name for path in kept.glob("*/*")} >= {"db.sqlite", "db.key"}
+    saved = (
+        "SELECT count(*) FROM home_files WHERE path LIKE 'quarantine/%/db.key' OR path LIKE 'quarantine/%/db.sqlite'"
+    )
+    assert await postgres.fetchval(saved) == 2
+    await run(harness.node, agent, "create_table", name="tasks", purpose="x", columns=COLUMNS)
+    await add(harness.node, agent, "b")
+    assert await titles(there, agent) == ["b"]
+    assert len([each for each in await harness.notices() if each.code == "database_unreadable"]) == 1
+
+
+async def test_an_older_page_here_does_not_stand_in_for_one_that_postgresql_lost(harness, there, agent, postgres):
+    await add(harness.node, agent, "a")
+    assert await titles(there, agent) == ["a"]
+    await add(harness.node, agent, "b")
+    newest = (
+        "(SELECT page_no FROM home_pages WHERE seq = (SELECT max(seq) FROM home_pages) ORDER BY page_no DESC LIMIT 1)"
+    )
+    await postgres.execute(f"DELETE FROM home_pages WHERE page_no = {newest}")
+    with pytest.raises(DatabaseUnreadable, match="quarantine"):
+        await titles(there, agent)
+
+
+async def test_tables_of_a_damaged_database_that_can_be_read_are_exported(harness, there, agent, postgres):
+    await run(harness.node, agent, "create_table", name="large", purpose="x", columns=COLUMNS)
+    rows = [{"title": f"{number}-{'x' * 3_000}"} for number in range(30)]
+    await run(harness.node, agent, "insert", table="large", rows=rows)
+    await add(harness.node, agent, "a")
+    before = await postgres.fetchval("SELECT count(*) FROM home_pages")
+    await run(harness.node, agent, "insert", table="large", rows=[{"title": "y" * 9_000}])
+    flip = "UPDATE home_pages SET bytes = set_byte(bytes, 99, get_byte(bytes, 99) # 255)"
+    await postgres.execute(f"{flip} WHERE page_no > {before}")  # of that row
+    with pytest.raises(DatabaseUnreadable, match="quarantine"):
+        await run(there, agent, "query", sql="SELECT sum(length(title)), max(title) FROM large")
+    await harness.node.services.data.files.bring_files(agent.id)
+    exported = list(harness.node.services.workspace_of(agent.id).glob("damaged-database-*/*.csv"))
+    assert [path.name for path in exported] == ["tasks.csv"]
+    assert b"a" in exported[0].read_bytes()
+    [notice] = [each for each in await harness.notices() if each.code == "database_unreadable"]
+    assert "tasks" in notice.body
+    assert "large" not in notice.body
 
 
 # ── Keys ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,5 +1,6 @@
 """Files of agents on nodes with separate disks: workspace, uploads and skills are in PostgreSQL."""
 
+import asyncio
 import os
 import stat
 
@@ -139,6 +140,67 @@ async def test_a_run_that_another_node_has_taken_over_saves_no_files(harness, th
     await harness.turn()
     assert refused
     assert contents(await bring(there, harness.agent)) == {"a.txt": b"in time"}
+    await write(harness.node, harness.agent, {"b.txt": b"b"})  # later, for a person
+    assert contents(await bring(there, harness.agent)) == {"a.txt": b"in time", "b.txt": b"b"}
+
+
+# ── Two nodes at once ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def append(node, agent, line, path="log.txt"):
+    """Append a line as `write_file` does."""
+
+    async def act():
+        file = workspace(node, agent) / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        before = file.read_bytes() if file.exists() else b""
+        await asyncio.sleep(0.01)
+        file.write_bytes(before + line)
+
+    await node.services.data.files.change_files(agent.id, None, act)
+
+
+async def test_lines_that_two_nodes_append_to_one_file_are_all_there(harness, there):
+    nodes = {b"here": harness.node, b"there": there}
+    lines = sorted(b"%s %d\n" % (name, number) for name in nodes for number in range(8))
+    await asyncio.gather(*[append(nodes[line.split()[0]], harness.agent, line) for line in lines])
+    for node in nodes.values():
+        assert sorted((await bring(node, harness.agent) / "log.txt").read_bytes().splitlines(keepends=True)) == lines
+
+
+async def test_programs_that_change_one_file_on_two_nodes_leave_both_versions_and_a_notice(harness, there):
+    agent = harness.agent
+    await write(harness.node, agent, {"notes.md": b"old", "same.md": b"old", "gone.md": b"old"})
+    folder = await bring(there, agent)
+    await write(harness.node, agent, {"notes.md": b"here", "same.md": b"both", "gone.md": b"here"})
+    (folder / "notes.md").write_bytes(b"there")
+    (folder / "same.md").write_bytes(b"both")
+    (folder / "gone.md").unlink()
+    conflicts = await there.services.data.files.save_files(agent.id)
+    assert conflicts == {"workspace/notes.md": "workspace/notes.conflict-1.md"}
+    expected = {"notes.md": b"here", "notes.conflict-1.md": b"there", "same.md": b"both", "gone.md": b"here"}
+    assert contents(await bring(harness.node, agent)) == contents(await bring(there, agent)) == expected
+    [notice] = [each for each in await harness.notices() if each.code == "files_in_conflict"]
+    assert "notes.md (also as notes.conflict-1.md)" in notice.body
+
+
+async def test_a_damaged_file_is_left_out_with_a_notice_and_the_others_are_there(harness, there, postgres):
+    agent = harness.agent
+    await write(harness.node, agent, {"a.txt": b"a", "b.txt": b"b" * 3_000_000, "c.txt": b"c"})
+    for path, change in (("a.txt", "bytes = set_byte(bytes, 20, get_byte(bytes, 20) # 255)"), ("b.txt", None)):
+        of_file = f"digest = (SELECT digest FROM home_files WHERE path = 'workspace/{path}')"
+        do = f"UPDATE home_blobs SET {change} WHERE" if change else "DELETE FROM home_blobs WHERE piece = 1 AND"
+        await postgres.execute(f"{do} {of_file}")
+    for _ in range(2):
+        assert contents(await bring(there, agent)) == {"c.txt": b"c"}
+        await write(harness.node, agent, {"d.txt": b"d"})
+        await write(harness.node, agent, {"d.txt": b""})
+        (workspace(harness.node, agent) / "d.txt").unlink()
+        await save(harness.node, agent)
+    [notice] = [each for each in await harness.notices() if each.code == "files_damaged"]
+    assert "workspace/a.txt, workspace/b.txt" in notice.body
+    await write(there, agent, {"a.txt": b"again"})
+    assert contents(await bring(harness.node, agent))["a.txt"] == b"again"
 
 
 async def test_uploads_are_on_every_node_and_go_with_their_session(harness, there, postgres):

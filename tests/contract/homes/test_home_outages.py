@@ -76,3 +76,23 @@ async def test_postgresql_that_goes_away_in_the_middle_of_a_write_leaves_nothing
     assert await titles(harness, agent) == []
     await run(harness, agent, "insert", table="tasks", rows=[{"title": "b"}])
     assert await titles(harness, agent) == ["b"]
+
+
+async def test_a_file_that_could_not_be_saved_is_put_back_and_written_once_if_repeated(harness, line, agent):
+    """PostgreSQL goes away between the write here and its save; the tool is called again later."""
+    files, path = harness.node.services.data.files, harness.node.services.workspace_of(agent.id) / "log.txt"
+
+    async def append(*, cut=False):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as file:
+            file.write("line\n")
+        if cut:
+            line.go_down()
+
+    await files.change_files(agent.id, None, append)
+    with pytest.raises(StoreUnavailable):
+        await files.change_files(agent.id, None, lambda: append(cut=True))
+    line.come_back()
+    await files.change_files(agent.id, None, append)
+    await files.bring_files(agent.id)
+    assert path.read_text() == "line\nline\n"

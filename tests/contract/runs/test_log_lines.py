@@ -7,7 +7,7 @@ import pytest
 from harness import HOUR, MINUTE, Harness, eventually
 from wakeful.domain.events import StepSaved
 from wakeful.domain.types import RunUsage
-from wakeful.service.log_batches import EACH
+from wakeful.service.log_batches import EACH, Lines
 
 pytestmark = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)  # where the store plays no part
 
@@ -25,7 +25,8 @@ def lines(caplog, message: str) -> list[dict]:
     found: list[dict] = []
     for each in caplog.records:
         if each.message == message:
-            found += [{**vars(each), **fields} for fields in vars(each).get(EACH, [{}])]
+            lines = vars(each).get(EACH, Lines((), [()]))
+            found += [{**vars(each), **fields} for fields in lines.as_dicts()]
     return found
 
 

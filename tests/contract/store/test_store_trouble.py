@@ -9,6 +9,7 @@ import pytest
 from harness import MINUTE, NOON, Harness, doing, eventually
 from wakeful.domain.errors import StoreBusy, StoreUnavailable
 from wakeful.domain.events import StepSaved
+from wakeful.store.drivers.postgres import PostgresDatabase
 from wakeful.store.errors import StoreFull, StoreReadOnly
 
 # ── What PostgreSQL has, in words ───────────────────────────────────────────────────────────────────────────────────
@@ -45,6 +46,17 @@ async def on_postgres(swept_postgres_url, tmp_path):
     async with harness.node.opened():
         await harness.settle_in()
         yield harness
+
+
+async def test_a_start_that_postgresql_does_not_answer_says_so(swept_postgres_url):
+    database = PostgresDatabase(swept_postgres_url)
+    await database.open()
+    try:
+        with pytest.raises(StoreUnavailable):
+            async with database.only_one_node():
+                raise StoreUnavailable from TimeoutError()
+    finally:
+        await database.close()
 
 
 @pytest.mark.parametrize("sqlstate", REFUSALS)

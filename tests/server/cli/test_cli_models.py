@@ -82,6 +82,20 @@ async def test_without_a_terminal_the_commands_for_what_was_found_are_shown(term
     assert f"wakeful model add ollama qwen3:8b --address {local.origin}" in done.stderr
 
 
+async def test_a_provider_without_a_model_is_answered_with_its_models(terminal, local):
+    refused = await run(terminal, "add", "ollama", "--address", local.origin)
+    assert refused.returncode == 2
+    assert "wakeful model add ollama MODEL" in refused.stderr
+    assert "Ollama has: qwen3:8b" in refused.stderr
+
+
+async def test_a_misspelt_provider_is_refused_before_a_model_is_asked_for(terminal):
+    refused = await run(terminal, "add", "llama.cpp")
+    assert refused.returncode == 1
+    assert "There is no provider 'llama.cpp'; the nearest is 'llamacpp'." in refused.stderr
+    assert "Which model" not in refused.stderr
+
+
 async def test_a_model_with_a_key_from_stdin_is_added_edited_and_removed(terminal, tmp_path):
     async with OpenAIServer(refuse(401, "Wrong key."), routes={"GET /v1/models": listing("m")}) as endpoint:
         code, shown = await type_in(

@@ -387,3 +387,14 @@ def test_a_server_elsewhere_is_checked_by_what_it_says(doctor, tmp_path):
         assert (refused.returncode, "The token is from --token" in refused.stdout) == (1, True)
     gone = elsewhere.run("--url", address, "--token", token, "doctor")
     assert (gone.returncode, "Nothing listens there" in gone.stdout) == (1, True)
+
+
+def test_it_warns_that_other_apps_under_the_same_host_share_the_login(doctor):
+    assert "base path" not in doctor.look("--quick")
+    doctor.place.environment["WAKEFUL_BASE_PATH"] = "/wakeful"
+    check = doctor.look("--quick")["base path"]
+    assert (check["status"], "every other app on that host can act as a logged-in person" in check["found"]) == (
+        "warning",
+        True,
+    )
+    assert "a host name of its own" in check["advice"]

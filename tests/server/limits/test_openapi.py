@@ -159,6 +159,7 @@ def _order(operation):
 # something unread in the inbox, a call that was asked about, words that mean a time, a next run that waits, the address
 # of a channel, a browser or a model's endpoint, SQL, the name of a column or an agent.
 HARD_TO_PLEASE = {
+    "POST /v1/chat/completions",
     "POST /nodes/{node_id}/drain",  # an embedded store has no other node
     "POST /nodes/{node_id}/undrain",
     "DELETE /agents/{agent_id}/db",

@@ -9,11 +9,13 @@ import httpx
 import pytest
 from websockets.asyncio.client import connect
 
+from conftest import IS_LONG
 from live_server import running_server
 from network.reverse_proxies import HOST, find_program, running_proxy
 from openai_server import say
 
 BASE = "/wakeful"
+SILENCE_SECONDS = 75  # nginx closes a connection after 60 seconds without a byte
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +84,34 @@ async def test_a_socket_passes_and_lives_through_silence(server, proxy):
         while (frame := json.loads(await socket.recv()))["type"] != "stream_end":
             pass
     assert frame["content"] == "Through the proxy."
+
+
+@pytest.mark.skipif(not IS_LONG, reason="waits longer than nginx does: WAKEFUL_TEST_LONG=1")
+@pytest.mark.parametrize("name", ["nginx", "caddy"])
+async def test_a_socket_lives_longer_than_a_proxy_waits_with_the_default_heartbeat(name, tmp_path):
+    if find_program(name) is None:
+        pytest.skip(f"{name} is not installed")
+    settings = {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "allowed_hosts": [HOST]}
+    async with running_server(settings | {"socket_heartbeat_seconds": 20}) as server:
+        upstream = int(server.address.rpartition(":")[2])
+        async with running_proxy(name, upstream, tmp_path) as proxy:
+            session_id = await server.session()
+            address = f"wss://{HOST}:{proxy.port}/ws/sessions/{session_id}"
+            headers = {"Authorization": f"Bearer {server.token}"}
+            how = {"host": "127.0.0.1", "port": proxy.port, "ssl": proxy.context, "proxy": None, "ping_interval": None}
+            async with connect(address, additional_headers=headers, **how) as socket:
+                kinds = []
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(SILENCE_SECONDS):
+                        while True:
+                            kinds.append(json.loads(await socket.recv())["type"])
+                assert kinds == ["session_sync", *["heartbeat"] * (1 + SILENCE_SECONDS // 20)]
+                server.provider.then(say("Still there."))
+                await socket.send(json.dumps({"type": "message", "content": "Hello"}))
+                async with asyncio.timeout(30):
+                    while (frame := json.loads(await socket.recv()))["type"] != "stream_end":
+                        pass
+                assert frame["content"] == "Still there."
 
 
 async def test_wrong_tokens_are_counted_by_the_address_behind_the_proxy(server, proxy):

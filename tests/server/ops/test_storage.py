@@ -3,6 +3,7 @@
 import pytest
 
 from live_server import running_server
+from openai_server import say
 
 
 @pytest.fixture
@@ -25,7 +26,33 @@ async def test_store_files_and_databases_are_measured_apart_for_owners_alone(ser
     after = await server.call("GET", "/storage")
     assert after["workspace_bytes"] == 1000 + len("/etc/passwd")  # the link, and not what it leads to
     assert after["database_bytes"] >= 4096
-    assert after["retention"] == {"events_hours": 48, "skipped_days": 90, "forget_recalls_after_days": 30}
+    assert after["retention"] == {
+        "events_hours": 48,
+        "skipped_days": 90,
+        "forget_recalls_after_days": 30,
+        "runs_days": 0,
+        "sessions_days": 0,
+    }
     async with server.client(await server.add_user()) as client:
         answer = await client.get("/storage")
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "owners_only")
+
+
+async def test_tables_and_agents_are_measured_apart(server):
+    session = await server.session()
+    server.provider.then(say(" ".join(map(str, range(1_000)))))
+    async with server.watch(session) as client:
+        await client.ask("Count to a thousand.")
+    server.node.services.storage.forget_sizes()
+    found = await server.call("GET", "/storage")
+    tables = {table["name"]: table["bytes"] for table in found["tables"]}
+    assert {"messages", "runs", "wakes", "events"} <= tables.keys()
+    assert sum(tables.values()) <= found["store_bytes"]
+    assert list(tables.values()) == sorted(tables.values(), reverse=True)
+    [agent] = found["agents"]
+    assert (agent["messages"], agent["runs"]) == (2, 1)
+    assert agent["message_bytes"] > 0
+    metrics = (await server.rest.get("/metrics")).text
+    assert f'wakeful_table_bytes{{table="messages"}} {float(tables["messages"])}' in metrics
+    assert f'wakeful_agent_bytes{{agent="{agent["name"]}",kind="messages"}} {float(agent["message_bytes"])}' in metrics
+    assert "wakeful_store_bytes" in metrics

@@ -207,15 +207,31 @@ def test_a_target_that_blocks_holds_up_nobody_and_dropped_lines_are_counted():
 def test_many_events_of_one_record_are_a_line_each(written):
     begin, read = written
     begin()
-    log_each(log, "wake fired", [{"wake_id": "w1", "late_seconds": 0.1}, {"wake_id": "w 2", "late_seconds": 0}])
-    log_each(log, "wake fired", [{"wake_id": "w3"}])
-    log_each(log, "wake fired", [])
+    log_each(log, "wake fired", ("wake_id", "kind", "late_seconds"), [("w1", "recall", 0.1), ("w2", "50% off", 0)])
+    log_each(log, "wake fired", ("wake_id", "kind"), [("w3", "recall"), ("w4", "session")])
+    log_each(log, "wake fired", ("wake_id",), [("w5",)])
+    log_each(log, "wake fired", ("wake_id",), [])
     found = [line.partition(": ")[2] for line in read()]
     assert found == [
-        "wake fired wake_id=w1 late_seconds=0.1",
-        'wake fired wake_id="w 2" late_seconds=0',
-        "wake fired wake_id=w3",
+        "wake fired wake_id=w1 kind=recall late_seconds=0.1",
+        'wake fired wake_id=w2 kind="50% off" late_seconds=0',
+        "wake fired wake_id=w3 kind=recall",
+        "wake fired wake_id=w4 kind=session",
+        "wake fired wake_id=w5",
     ]
+
+
+@pytest.mark.parametrize("text", ["", "two\nlines", "a=b", 'a "quote"', "wkf_" + "s" * 30, "\x1b[2J"])
+def test_one_odd_value_among_many_lines_is_quoted_or_redacted(written, text):
+    begin, read = written
+    begin()
+    rows = [(f"w{number}", "recall" if number != 7 else text) for number in range(20)]
+    log_each(log, "wake fired", ("wake_id", "kind"), rows)
+    found = read()
+    assert len(found) == 20
+    assert found[6].endswith("wake_id=w6 kind=recall")
+    assert not found[7].endswith(f"kind={text}")
+    assert "s" * 30 not in "".join(found)
 
 
 def test_a_record_that_cannot_be_written_does_not_end_the_writer(written):

@@ -147,6 +147,7 @@ export const nodes = queryOptions({
   queryFn: () => call("GET /nodes"),
   refetchInterval: 10_000,
 });
+export const backups = queryOptions({ queryKey: ["backups"], queryFn: () => call("GET /backups") });
 export const storage = queryOptions({ queryKey: ["storage"], queryFn: () => call("GET /storage") });
 export const tokens = queryOptions({ queryKey: ["tokens"], queryFn: async () => (await call("GET /tokens")).tokens });
 export const users = queryOptions({ queryKey: ["users"], queryFn: async () => (await call("GET /users")).users });

@@ -68,6 +68,21 @@ export interface AgentList {
   agents: AgentShape[];
 }
 
+/** An agent, as a model. */
+export interface AgentModel {
+  id: string;
+  object: "model";
+  created: number;
+  owned_by: "wakeful";
+  name: string;
+  description: string;
+}
+
+export interface AgentModels {
+  object: "list";
+  data: AgentModel[];
+}
+
 /** The agent's own pause, and the one of all agents, which holds it too. */
 export interface AgentPauseAnswer {
   pause: PauseShape | null;
@@ -105,6 +120,18 @@ export interface AgentShape {
   hidden_toolsets: string[];
 }
 
+/** The data of an agent. */
+export interface AgentSize {
+  agent_id: string;
+  name: string;
+  user_name: string;
+  database_bytes: number;
+  file_bytes: number;
+  message_bytes: number;
+  messages: number;
+  runs: number;
+}
+
 /** Usage of an agent today, in its time zone, and its limits; without a limit, what is left is null. */
 export interface AgentUsage {
   today: SpentShape;
@@ -138,6 +165,13 @@ export interface Answer {
   always?: boolean;
 }
 
+export interface AnswerMessage {
+  role: "assistant";
+  content: string;
+  reasoning_content?: string | null;
+  refusal?: null;
+}
+
 /** The result; `run_id` is the new run, if the call was one of a headless run. */
 export interface ApprovalAnswered {
   ok?: boolean;
@@ -161,6 +195,27 @@ export interface ApprovalShape {
   note: string | null;
   asked_at: string;
   answered_at: string | null;
+}
+
+/** The settings of scheduled backups on the node that responds. */
+export interface BackupPlanShape {
+  every_seconds: number;
+  keep: number;
+  recipients: number;
+}
+
+/** Scheduled backups of all nodes. Backups that `wakeful backup` writes are not counted. */
+export interface BackupsShape {
+  plan: BackupPlanShape | null;
+  started_at: string | null;
+  node: string | null;
+  is_running: boolean;
+  finished_at: string | null;
+  file: string | null;
+  size: number | null;
+  failed_at: string | null;
+  error: string | null;
+  is_failing: boolean;
 }
 
 export interface Blob {
@@ -274,6 +329,13 @@ export interface ChannelShape {
   created_at: string;
 }
 
+export interface Choice {
+  index: 0;
+  message: AnswerMessage;
+  finish_reason: "stop" | "length";
+  logprobs?: null;
+}
+
 /** A schedule with the fields that were asked for. */
 export interface ChosenFields {
   id?: string | null;
@@ -307,6 +369,33 @@ export interface ColumnShape {
   primary_key: boolean;
   default: string | null;
   system: boolean;
+}
+
+/** A chat completion. Other parameters are ignored; the answer's header X-Wakeful-Ignored names them. */
+export interface CompletionBody {
+  model: string;
+  messages: Record<string, unknown>[];
+  stream?: boolean | null;
+  stream_options?: Record<string, unknown> | null;
+  n?: number | null;
+  tools?: unknown[] | null;
+  response_format?: Record<string, unknown> | null;
+}
+
+/** A whole answer. */
+export interface CompletionShape {
+  id: string;
+  object: "chat.completion";
+  created: number;
+  model: string;
+  choices: Choice[];
+  usage: CompletionUsage;
+}
+
+export interface CompletionUsage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
 }
 
 export interface Confirmation {
@@ -918,6 +1007,19 @@ export interface Notifications {
   notifications: NotificationShape[];
 }
 
+/** The body of an error response under /v1. */
+export interface OpenAIErrorAnswer {
+  error: OpenAIErrorDetail;
+}
+
+/** An error in OpenAI's form. `message` ends with the next step. */
+export interface OpenAIErrorDetail {
+  message: string;
+  type: string;
+  param: string | null;
+  code: string;
+}
+
 export interface ParameterShape {
   name: string;
   description?: string;
@@ -1063,6 +1165,8 @@ export interface RetentionShape {
   events_hours: number;
   skipped_days: number;
   forget_recalls_after_days: number;
+  runs_days: number;
+  sessions_days: number;
 }
 
 /** Without `content` the message stays as it is. */
@@ -1364,11 +1468,15 @@ export interface StopAnswer {
 /** Bytes on disk; workspaces and databases only of the node that responds. */
 export interface StorageShape {
   store_bytes: number;
+  reusable_bytes: number;
   workspace_bytes: number;
   database_bytes: number;
   free_bytes: number;
   search_index: wakeful__server__rest__sessions__search__IndexShape;
   retention: RetentionShape;
+  measured_at: string;
+  tables: TableSize[];
+  agents: AgentSize[];
 }
 
 /** The subagent that took a step. The id is that of the call that gave it its task. */
@@ -1403,6 +1511,12 @@ export interface TableShape {
   purpose: string;
   rows: number;
   deleted_rows: number;
+}
+
+/** A table of the store, with its indexes. */
+export interface TableSize {
+  name: string;
+  bytes: number;
 }
 
 /** Without `new_name`, the table keeps its name. */
@@ -1757,6 +1871,8 @@ export interface Routes {
   "POST /agents/{agent_id}/test-model": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: ModelTrialShape };
   "GET /agents/{agent_id}/usage": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AgentUsage };
   "GET /approvals": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: ApprovalList };
+  "GET /backups": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: BackupsShape };
+  "POST /backups": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: undefined };
   "GET /channels": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: ChannelList };
   "POST /channels": { path: Record<never, never>; query: Record<never, never>; body: NewChannel; answer: ChannelShape };
   "PATCH /channels/{channel_id}": { path: { channel_id: string }; query: Record<never, never>; body: ChannelChange; answer: ChannelShape };
@@ -1837,6 +1953,9 @@ export interface Routes {
   "GET /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: UserShape };
   "PATCH /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body: UserChange; answer: UserShape };
   "DELETE /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "POST /v1/chat/completions": { path: Record<never, never>; query: Record<never, never>; body: CompletionBody; answer: CompletionShape };
+  "GET /v1/models": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: AgentModels };
+  "GET /v1/models/{model}": { path: { model: string }; query: Record<never, never>; body?: undefined; answer: AgentModel };
   "GET /wakes": { path: Record<never, never>; query: { agent_id?: string | null; status?: "pending" | "queued" | "running" | "fired" | "failed" | "cancelled" | "skipped" | "superseded" | null; live?: boolean; limit?: number; page?: string | null }; body?: undefined; answer: WakeList };
   "GET /wakes/preview": { path: Record<never, never>; query: { agent_id: string; kind?: "recall" | "next_run"; when?: string | null; interval_seconds?: number | null; cron?: string | null; timezone?: string | null; until?: string | null; max_runs?: number | null }; body?: undefined; answer: PreviewShape };
   "GET /wakes/{wake_id}": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: WakeWithLastRun };

@@ -182,6 +182,7 @@ export const REASONS = {
   "forgotten": "nobody wrote there or edited it for a long time",
   "self_scheduling_off": "self-scheduling is off",
   "attempts_used_up": "no attempts left",
+  "restored": "restored from a backup",
   "starts_used_up": "the server crashed too often before it began",
   "away_too_long": "the server was down for too long",
   "resumed": "resumed after an interruption",
@@ -226,6 +227,9 @@ export const MAX_LENGTH = {
   },
   "ChannelChange": {
     "name": 100
+  },
+  "CompletionBody": {
+    "model": 300
   },
   "Confirmation": {
     "confirm": 1000

@@ -8,7 +8,7 @@ between processes (`-shm`); that is exact, while frames after it may be of a tra
 
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,6 +119,15 @@ def write(path: Path, pieces: Iterator[Piece]) -> None:
         for numbers, pages in pieces:
             for number, page in zip(numbers, pages, strict=True):
                 os.pwrite(handle, page, (number - 1) * PAGE)
+    finally:
+        os.close(handle)
+
+
+def read(path: Path, numbers: Sequence[int]) -> list[bytes]:
+    """Read pages of a file; its journal is not looked at."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return [os.pread(handle, PAGE, (number - 1) * PAGE) for number in numbers]
     finally:
         os.close(handle)
 

@@ -10,6 +10,7 @@ from secrets import token_hex
 from wakeful.agentdb.keys.keys import is_recovery_key_unshown, to_recovery_key
 from wakeful.app.data.earlier_data import check_device_key, check_not_moved
 from wakeful.app.data.files import database_of, device_key_of
+from wakeful.app.backup.unfinished_restore import finish_restore
 from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.bounds.limits import Rules
@@ -62,6 +63,7 @@ class Base:
 
 def build_base(settings: Settings, clock: Clock | None) -> Base:
     """Create the store without opening it, and on the first start the device key."""
+    finish_restore(settings)
     check_not_moved(settings)
     check_device_key(settings)
     device_key = device_key_of(settings)

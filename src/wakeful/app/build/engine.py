@@ -20,6 +20,9 @@ from wakeful.service.pings.pings import PING_SECONDS
 from wakeful.service.resources import find_shortages
 from wakeful.service.runs.claims import Claims
 from wakeful.service.runs.memory_holds import MemoryHolds
+from wakeful.service.storage.old_data import OldData
+from wakeful.service.storage.vacuum import Vacuum
+from wakeful.service.tracing.tracing import Tracing
 from wakeful.service.upkeep import Upkeep
 from wakeful.service.wakes.firing import Firing, FiringObserver
 from wakeful.service.wakes.wrong_clock import WrongClock
@@ -31,6 +34,7 @@ def build_engine(
     outbox: Outbox,
     executor: Executor,
     note_finished: Callable[[ClaimedRun, Outcome], None],
+    tracing: Tracing,
 ) -> Engine:
     """Build scheduler, runner and upkeep, and the engine that starts and stops them."""
     settings, store, clock, rules = base.settings, base.store, base.clock, base.rules
@@ -47,6 +51,7 @@ def build_engine(
         note_finished,
         services.pings.note_started,
         services.metrics.note_lease_lost,
+        tracing,
     )
     scheduler = Scheduler(
         firing,
@@ -75,6 +80,7 @@ def build_engine(
         are_leases_behind=lambda: claims.is_behind,
         find_problems=lambda: _find_problems(base, services),
         heartbeat_pings=_heartbeat_pings(base, services),
+        scheduled_backups=services.scheduled_backups,
     )
 
 
@@ -118,4 +124,7 @@ def _upkeep(base: Base, services: Services, outbox: Outbox) -> Upkeep:
         base.owner,
         WrongClock(base.store, base.clock),
         services.models.catalog.refresh,
+        OldData(base.store, base.clock, services.storage.retention, services.sessions.delete),
+        Vacuum(base.store, base.clock),
+        services.storage.measure_sizes,
     )

@@ -13,6 +13,7 @@ from wakeful.service.agents.database_prompt import DatabasePrompt
 from wakeful.service.models.catalog import ModelCatalog
 from wakeful.service.models.models import ModelService
 from wakeful.service.sessions.briefing import Briefings
+from wakeful.service.tracing.tracing import Tracing
 from wakeful.tools.registry import Tools
 
 
@@ -53,7 +54,9 @@ def build_briefings(base: Base, services: Services) -> Briefings:
     return Briefings(base.store, base.clock, data.show_views, data.describe)
 
 
-def build_loop(base: Base, services: Services, briefings: Briefings, models: Models, tools: Tools) -> AgentLoop:
+def build_loop(
+    base: Base, services: Services, briefings: Briefings, models: Models, tools: Tools, tracing: Tracing
+) -> AgentLoop:
     return AgentLoop(
         briefings,
         models,
@@ -68,4 +71,5 @@ def build_loop(base: Base, services: Services, briefings: Briefings, models: Mod
         subagents=SubagentLimits(depth=base.settings.subagent_depth, per_run=base.settings.subagents_per_run),
         small_window=base.settings.small_window,
         asks_for_promises=base.settings.promise_reminders,
+        tracing=tracing,
     )

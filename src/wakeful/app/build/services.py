@@ -1,10 +1,11 @@
 """Builds the services of a node, which routes, tools and the engine call."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from wakeful.agentdb.keys.agent_keys import Vault
 from wakeful.agentdb.process.engine import DatabaseEngine
+from wakeful.app.backup.backups import backup_plan, backup_source
 from wakeful.app.build.base import Base
 from wakeful.app.data.earlier_data import MOVED_AGENTS, MOVED_FILE
 from wakeful.config import Settings
@@ -16,6 +17,10 @@ from wakeful.service.agents.database import AgentData
 from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
+from wakeful.service.completions.completions import AskAside, Completions
+from wakeful.service.backup.backups import Backups
+from wakeful.service.backup.scheduled import ScheduledBackups
+from wakeful.service.backup.source import BackupSource
 from wakeful.service.homes.homes import Homes
 from wakeful.service.homes.moving_in import MovingIn
 from wakeful.service.inbox.channel_process import ChannelProcess
@@ -34,6 +39,7 @@ from wakeful.service.recent_logs import RecentLogs
 from wakeful.service.runs.approvals import Approvals
 from wakeful.service.runs.runs import RunService
 from wakeful.service.runs.stopping import Stopping
+from wakeful.service.sessions.following import Following
 from wakeful.service.sessions.presence import PresenceService
 from wakeful.service.sessions.profiles import Profiles
 from wakeful.service.sessions.search import Search
@@ -41,7 +47,7 @@ from wakeful.service.sessions.search_index import SearchIndex
 from wakeful.service.sessions.sessions import SessionService
 from wakeful.service.sessions.stream import Stream
 from wakeful.service.sessions.uploads import Uploads
-from wakeful.service.storage import Retention, Storage
+from wakeful.service.storage.storage import Retention, Storage
 from wakeful.service.wakes.agenda import AgendaService
 from wakeful.service.wakes.next_runs import NextRuns
 from wakeful.service.wakes.pauses import PauseService
@@ -52,7 +58,9 @@ from wakeful.tools.mcp.servers import McpServers
 from wakeful.tools.registry import ToolCatalog
 
 
-def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, models: ModelService) -> Services:
+def build_services(
+    base: Base, catalog: ToolCatalog, mcp_servers: McpServers, models: ModelService, ask_aside: AskAside
+) -> Services:
     """Build every service. Some of them check tool names against the catalog, which is filled later."""
     settings, store, clock, rules = base.settings, base.store, base.clock, base.rules
     hub = Hub()
@@ -70,12 +78,26 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
     search_index = SearchIndex(store, clock)
     runs = RunService(store, stopping, clock, rules, directories)
     channels, push = _channels(base, metrics), _push(base, metrics)
+    source = backup_source(settings, store.database, base.device_key, clock, is_live=True)
+    scheduled_backups = _scheduled_backups(base, source, metrics)
+    agents = _agents(base, files, catalog, models.catalog)
     return Services(
         accounts=Accounts(store, clock),
         agenda=AgendaService(store, clock, rules),
-        agents=_agents(base, files, catalog, models.catalog),
+        agents=agents,
         approvals=Approvals(store, clock, push),
+        backups=Backups(source, scheduled_backups),
         channels=channels,
+        completions=Completions(
+            store,
+            clock,
+            agents,
+            runs,
+            Following(stream, hub, runs, clock),
+            metrics,
+            ask_aside,
+            answers_side_requests=settings.v1_side_requests == "answer",
+        ),
         data=data,
         deliverer=Deliverer(store, clock, channels, push, base.settings.public_address),
         directories=directories,
@@ -97,6 +119,7 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
         recalls=recalls,
         recent_logs=RecentLogs(clock),
         runs=runs,
+        scheduled_backups=scheduled_backups,
         schedules=Schedules(
             store,
             wakes,
@@ -112,13 +135,39 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, mo
         search_index=search_index,
         sessions=SessionService(store, clock, uploads),
         stopping=stopping,
-        storage=Storage(store, settings.data_dir, _retention(settings), search_index),
+        storage=Storage(
+            store,
+            clock,
+            settings.data_dir,
+            lambda: base.agents_dir,
+            _retention(settings),
+            search_index,
+            metrics.note_sizes,
+        ),
         stream=stream,
         toolset_of=catalog.toolset_of,
         uploads=uploads,
         wakes=wakes,
         workspace_of=base.workspace_of,
     )
+
+
+def _scheduled_backups(base: Base, source: BackupSource, metrics: Metrics) -> ScheduledBackups:
+    plan = backup_plan(base.settings)
+    made = ScheduledBackups(base.store, base.clock, source, base.node.name, plan, metrics.note_backup)
+    every = 0.0 if plan is None else plan.every.total_seconds()
+    metrics.watch("wakeful_backup_interval_seconds", "Interval of scheduled backups; 0: none.", lambda: every)
+    text = "When the last scheduled backup was made, in seconds since 1970; 0: never."
+    metrics.watch("wakeful_backup_last_success_timestamp_seconds", text, lambda: _to_seconds(made.last.finished_at))
+    metrics.watch("wakeful_backup_last_size_bytes", "Size of that backup.", lambda: made.last.size or 0)
+    metrics.watch(
+        "wakeful_backup_failing", "1 while the last attempt of a scheduled backup failed.", lambda: made.last.is_failing
+    )
+    return made
+
+
+def _to_seconds(at: datetime | None) -> float:
+    return 0.0 if at is None else at.timestamp()
 
 
 def _agents(base: Base, files: AgentFiles, catalog: ToolCatalog, models: ModelCatalog) -> AgentService:
@@ -184,4 +233,6 @@ def _retention(settings: Settings) -> Retention:
         events=timedelta(hours=settings.retention_events_hours),
         skipped=timedelta(days=settings.retention_skipped_days),
         forget_recalls_after_days=settings.forget_recalls_after_days,
+        runs=timedelta(days=settings.retention_runs_days) or None,
+        sessions=timedelta(days=settings.retention_sessions_days) or None,
     )

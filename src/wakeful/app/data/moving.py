@@ -12,6 +12,7 @@ from pathlib import Path
 from secrets import token_hex
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from wakeful.app.backup.unfinished_restore import finish_restore
 from wakeful.app.data.earlier_data import MOVED_AGENTS, MOVED_FILE, STORE_FILE, check_device_key
 from wakeful.app.data.files import database_of, device_key_of
 from wakeful.app.data.server_lock import find_running
@@ -77,6 +78,7 @@ async def move_store(settings: Settings, url: str, on_step: OnStep) -> Moved:
     """Move the embedded store to an empty PostgreSQL database, or go on with a move that was interrupted."""
     settings = settings.model_copy(update={"database_url": None})
     _refuse_running(settings.data_dir)
+    finish_restore(settings)
     begun = _find_move(settings, url)
     if begun is not None and begun.is_done:
         raise AlreadyMoved(
@@ -99,6 +101,7 @@ async def undo_move(settings: Settings, url: str, confirm: Callable[[str], None]
     `confirm` is called with a question if the copy has been in use, and may raise.
     """
     _refuse_running(settings.data_dir)
+    finish_restore(settings)
     begun = _find_move(settings, url)
     if begun is None:
         raise NothingToMove(f"No move was begun in {str(settings.data_dir)!r}, so there is nothing to undo.")

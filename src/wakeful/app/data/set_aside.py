@@ -21,7 +21,7 @@ from wakeful.store.errors import StoreUnreadable
 
 # Moved in this order. The record of an earlier start is the last: after a crash in between, a start without --new is
 # still refused.
-_OURS = (
+OURS = (
     STORE_FILE,
     f"{STORE_FILE}-journal",
     f"{STORE_FILE}-shm",
@@ -53,7 +53,7 @@ class Earlier:
     why: str  # the store cannot be used
 
     def describe(self) -> list[str]:
-        return [_describe(self.data_dir / name) for name in self.names]
+        return [describe_path(self.data_dir / name) for name in self.names]
 
 
 def find_earlier(settings: Settings) -> Earlier | None:
@@ -63,8 +63,8 @@ def find_earlier(settings: Settings) -> Earlier | None:
         return None
     with hold(data_dir):
         why = asyncio.run(_why_not_usable(settings))
-        names = [name for name in _OURS if _is_something(data_dir / name)]
-        _check_movable(data_dir, names)
+        names = [name for name in OURS if is_something(data_dir / name)]
+        check_movable(data_dir, names)
     return Earlier(data_dir=data_dir, names=names, why=why) if names else None
 
 
@@ -73,7 +73,7 @@ def set_aside(settings: Settings, earlier: Earlier) -> Path:
     with hold(earlier.data_dir):
         asyncio.run(_why_not_usable(settings))  # another process may have repaired it while the user was asked
         try:
-            folder = _make_folder(earlier.data_dir, SystemClock().now())
+            folder = make_folder(earlier.data_dir, SystemClock().now())
             for name in earlier.names:
                 (earlier.data_dir / name).rename(folder / name)
                 sync_folder(folder)
@@ -129,14 +129,15 @@ async def _why_not_usable(settings: Settings) -> str:
     return f"The store {str(path)!r} has no content."
 
 
-def _is_something(path: Path) -> bool:
+def is_something(path: Path) -> bool:
     """Return whether there is something to move; an empty folder does not count, since a first start creates it too."""
     if path.is_dir() and not path.is_symlink():
         return any(path.iterdir())
     return path.exists() or path.is_symlink()
 
 
-def _check_movable(data_dir: Path, names: list[str]) -> None:
+def check_movable(data_dir: Path, names: list[str]) -> None:
+    """Raise if one of these is on another file system."""
     for name in names:
         path = data_dir / name
         if path.is_mount() or path.lstat().st_dev != data_dir.stat().st_dev:
@@ -146,7 +147,8 @@ def _check_movable(data_dir: Path, names: list[str]) -> None:
             )
 
 
-def _make_folder(data_dir: Path, now: datetime) -> Path:
+def make_folder(data_dir: Path, now: datetime) -> Path:
+    """Create a folder for data that is moved aside."""
     name = f"set-aside-{now:%Y-%m-%dT%H%M%SZ}"
     names = chain([name], (f"{name}-{number}" for number in count(2)))
     folder = next(data_dir / each for each in names if not (data_dir / each).exists())
@@ -154,7 +156,8 @@ def _make_folder(data_dir: Path, now: datetime) -> Path:
     return folder
 
 
-def _describe(path: Path) -> str:
+def describe_path(path: Path) -> str:
+    """Return the name of a file or folder with its size."""
     if path.is_dir():
         count = sum(1 for _ in path.iterdir())
         return f"{path.name}/ ({count} {'entry' if count == 1 else 'entries'})"

@@ -3,7 +3,7 @@
 import json
 import logging
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -11,9 +11,9 @@ from typing import Any
 import orjson
 
 from wakeful.app.logs.preparing import VERDICT, Preparing
-from wakeful.app.logs.redaction import Redactor, find_redactor
+from wakeful.app.logs.redaction import CleanFields, Redactor, find_redactor
 from wakeful.app.logs.writer import LogWriter
-from wakeful.service.log_batches import EACH
+from wakeful.service.log_batches import EACH, Lines
 
 _CLEAN = "wakeful_clean"  # attribute of a record: the redactor, and what it made of the fields
 _PLAIN = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__) | {
@@ -25,6 +25,7 @@ _PLAIN = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__) | {
     EACH,
     _CLEAN,
 }
+_NONE = CleanFields(Lines((), ()), is_bare=True)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -51,22 +52,24 @@ def keep_quiet() -> None:
     logging.getLogger().addHandler(logging.NullHandler())
 
 
-def clean_fields(redact: Redactor, record: logging.LogRecord) -> list[dict[str, Any]]:
+def clean_fields(redact: Redactor, record: logging.LogRecord) -> CleanFields:
     """Return the fields of each line of a record, redacted: once, for all handlers with the same redactor."""
-    by, found = record.__dict__.get(_CLEAN, (None, []))
+    by, found = record.__dict__.get(_CLEAN, (None, _NONE))
     if by is not redact:
         found = redact.clean(_fields_of(record))
         record.__dict__[_CLEAN] = redact, found
     return found
 
 
-def _fields_of(record: logging.LogRecord) -> Sequence[Mapping[str, Any]]:
+def _fields_of(record: logging.LogRecord) -> Lines:
     """Return the fields of each line of a record. Most records are one line."""
     common = {key: value for key, value in record.__dict__.items() if key not in _PLAIN}
-    each: Sequence[Mapping[str, Any]] | None = record.__dict__.get(EACH)
+    each: Lines | None = record.__dict__.get(EACH)
     if each is None:
-        return [common]
-    return [{**fields, **common} for fields in each] if common else each
+        return Lines(tuple(common), [tuple(common.values())])
+    if not common:
+        return each
+    return Lines((*each.names, *common), [(*row, *common.values()) for row in each.rows])
 
 
 def traceback_of(record: logging.LogRecord) -> str | None:
@@ -85,6 +88,7 @@ class _Formatter(logging.Formatter):
         super().__init__()
         self._redact = redact
         self._node = {} if node is None else {"node": node}
+        self._node_words = "" if node is None else f" node={_quote(node)}"
 
 
 class _Text(_Formatter):
@@ -95,17 +99,17 @@ class _Text(_Formatter):
         message = _escape(self._redact(record.getMessage()))
         head = f"{_time(record)} {record.levelname.lower():7} {room}: {message}"
         # Redacted before they are quoted: the patterns do not know escaped quotation marks.
-        lines = [head + _spell({**self._node, **fields}) for fields in clean_fields(self._redact, record)]
+        lines = _spell_all(head + self._node_words, clean_fields(self._redact, record))
         traceback = traceback_of(record)
         return "\n".join(lines if traceback is None else [*lines, self._redact(traceback)])
 
 
-def _spell(fields: Mapping[str, Any]) -> str:
-    values = [*map(str, fields.values())]
-    # One look at all values: nearly all of them are ids, codes and numbers.
-    if not all(values) or _needs_quotes("".join(values)):
-        values = [_quote(value) for value in values]
-    return _template(tuple(fields)) % tuple(values)
+def _spell_all(head: str, clean: CleanFields) -> list[str]:
+    names, rows = clean.lines
+    template = head.replace("%", "%%") + _template(names)
+    if clean.is_bare:
+        return [template % row for row in rows]
+    return [template % tuple([_quote(str(value)) for value in row]) for row in rows]
 
 
 @lru_cache(1_000)
@@ -114,12 +118,8 @@ def _template(names: tuple[str, ...]) -> str:
 
 
 def _quote(text: str) -> str:
-    is_plain = text and not _needs_quotes(text)
-    return text if is_plain else _escape(json.dumps(text, ensure_ascii=False))
-
-
-def _needs_quotes(text: str) -> bool:
-    return not text.isprintable() or " " in text or '"' in text or "=" in text
+    is_bare = text and text.isprintable() and not any(sign in text for sign in ' "=')
+    return text if is_bare else _escape(json.dumps(text, ensure_ascii=False))
 
 
 def _escape(text: str) -> str:
@@ -136,5 +136,5 @@ class _Json(_Formatter):
         }
         traceback = traceback_of(record)
         end = {} if traceback is None else {"exception": self._redact(traceback)}
-        found = clean_fields(self._redact, record)
+        found = clean_fields(self._redact, record).lines.as_dicts()
         return "\n".join([orjson.dumps({**head, **self._node, **fields, **end}).decode() for fields in found])

@@ -3,11 +3,15 @@
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from urllib.parse import quote
+
+from wakeful.service.log_batches import Lines
 
 GONE = "[secret]"
 PLAIN = frozenset({int, float, bool, type(None)})  # values that hold no text
+_HARMLESS = PLAIN | {str}
+_IDS = frozenset({"run_id", "session_id", "agent_id", "wake_id", "trace_id"})  # made by the server, from hex digits
 _MIN_LENGTH = 6  # a shorter text is not a secret, and would be found inside other words
 
 # Secrets that the server creates: tokens, cookies, page secrets, tickets, login codes.
@@ -32,6 +36,13 @@ _SECRET_FIELD = re.compile(
 _SIGNS = ("wkf_", "authorization", "cookie", "x-wakeful-page", "api-key", "bearer ", "basic ", "://", "?", "&")
 
 
+class CleanFields(NamedTuple):
+    """Fields of log lines without secrets; `is_bare` if no value needs quotes."""
+
+    lines: Lines
+    is_bare: bool
+
+
 class Redactor:
     """Redacts texts: the known secrets, and everything that looks like one."""
 
@@ -50,24 +61,19 @@ class Redactor:
         lower = text.lower()
         return any(sign in lower for sign in self._signs)
 
-    def clean(self, lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return the fields of log lines without secrets, with values that JSON has."""
-        if self._are_harmless(lines):
-            return [dict(fields) for fields in lines]
-        return [redact_all(self, fields) for fields in lines]
+    def clean(self, lines: Lines) -> CleanFields:
+        """Return the fields of log lines without secrets, with values that JSON has.
 
-    def _are_harmless(self, lines: Sequence[Mapping[str, Any]]) -> bool:
-        """Look at all values at once, since nearly all lines hold ids, codes and numbers."""
-        texts: list[str] = []
-        for fields in lines:
-            for value in fields.values():
-                if type(value) is str:
-                    texts.append(value)
-                elif type(value) not in PLAIN:
-                    return False
-            if _has_secret_name(tuple(fields)):
-                return False
-        return not self.may_find(" ".join(texts))
+        It looks at each different text once, since nearly all values are ids, codes and numbers: a busy engine writes
+        thousands of lines a second.
+        """
+        texts = _different_texts(lines)
+        if texts is not None:
+            text = "\n".join(texts)
+            if not self.may_find(text):
+                return CleanFields(lines, is_bare=_is_bare(text, texts))
+        found = [redact_all(self, fields) for fields in lines.as_dicts()]
+        return CleanFields(Lines(tuple(found[0]), [tuple(each.values()) for each in found]), is_bare=False)
 
 
 @cache
@@ -93,9 +99,33 @@ def _redact_field(redact: Callable[[str], str], name: str, value: Any) -> Any:
     return GONE if is_secret else redact_all(redact, value)
 
 
+def _different_texts(lines: Lines) -> set[str] | None:
+    """Return the texts in the fields that are not ids; None if there may be more in them than plain values."""
+    places, has_secret = _find_texts(lines.names)
+    if has_secret:
+        return None
+    texts: set[str] = set()
+    for place in places:
+        column = [row[place] for row in lines.rows]
+        kinds = set(map(type, column))
+        if not kinds <= _HARMLESS:
+            return None
+        if str in kinds:
+            texts.update(column if len(kinds) == 1 else [each for each in column if type(each) is str])
+    return texts
+
+
+def _is_bare(text: str, texts: set[str]) -> bool:
+    """Return whether no text needs quotes; `text` is all of them, a line each."""
+    is_printable = text.replace("\n", "").isprintable() and text.count("\n") < max(1, len(texts))
+    return is_printable and " " not in text and '"' not in text and "=" not in text and "" not in texts
+
+
 @lru_cache(1_000)
-def _has_secret_name(names: tuple[str, ...]) -> bool:
-    return any(_is_secret_name(name) for name in names)
+def _find_texts(names: tuple[str, ...]) -> tuple[list[int], bool]:
+    """Return the places of fields that are not ids, and whether one of them is a secret by its name."""
+    places = [place for place, name in enumerate(names) if name not in _IDS]
+    return places, any(_is_secret_name(name) for name in names)
 
 
 def _is_secret_name(name: str) -> bool:

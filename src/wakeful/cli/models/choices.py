@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
@@ -32,10 +32,26 @@ def choose(server: Server, provider: str | None, address: str | None, key: str |
     providers = {each["id"]: each for each in server.get("models", "providers")["providers"]}
     asked = providers.get(provider) if provider is not None else _choose_provider(list(providers.values()))
     if asked is None:
-        asked = {"id": provider, "label": provider, "needs_key": False, "address": None, "lists_models": False}
+        server.post("models", "list", body={"provider": provider})  # is refused, with the nearest name
+        fail(f"There is no provider {provider!r}. `wakeful model add` lists them.", WRONG)
     if not sys.stdin.isatty():
-        fail(f"Which model? Write it after the provider: wakeful model add {asked['id']} MODEL", WRONG)
+        _refuse_without_model(server, asked, address, key)
     return _complete(server, asked, address, key)
+
+
+def _refuse_without_model(
+    server: Server, provider: Mapping[str, Any], address: str | None, key: str | None
+) -> NoReturn:
+    """Say which models there are, if that can be asked without a key or an address that is missing."""
+    ids: list[str] = []
+    is_complete = (address or provider["address"]) and (key or not provider["needs_key"])
+    if provider["lists_models"] and is_complete:
+        body = {"provider": provider["id"], "address": address, "key": key}
+        listed = server.post("models", "list", body={name: value for name, value in body.items() if value})
+        ids = [each["id"] for each in listed["models"]]
+    more = f" and {len(ids) - _MAX_SHOWN} more" if len(ids) > _MAX_SHOWN else ""
+    there = f" {provider['label']} has: {', '.join(ids[:_MAX_SHOWN])}{more}." if ids else ""
+    fail(f"Which model? Write it after the provider: wakeful model add {provider['id']} MODEL.{there}", WRONG)
 
 
 def _complete(server: Server, provider: Mapping[str, Any], address: str | None, key: str | None) -> dict[str, Any]:

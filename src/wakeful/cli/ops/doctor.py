@@ -67,7 +67,7 @@ def _show(check: "Check") -> None:
 
 
 def _check_here(quick: bool) -> Iterator["Check"]:
-    from wakeful.app.checks import database, keys, machine, model
+    from wakeful.app.checks import database, keys, machine, model, traces
     from wakeful.app.checks.check import Check, skipped, wrong
     from wakeful.app.data.server_lock import find_running
     from wakeful.config import ConfigError, load_settings
@@ -92,6 +92,7 @@ def _check_here(quick: bool) -> Iterator["Check"]:
     date = None if quick else model.ask_date(settings)
     yield machine.check_clock(settings, dict([date] if date else []))
     yield machine.check_port(settings, running)
+    yield from traces.check_traces(settings, is_quick=quick)
     yield from _check_running(settings, running, quick)
 
 

@@ -254,7 +254,10 @@ def _local_token() -> tuple[str, str]:
         return str(given), "the settings of this machine"
     if not path.exists():
         read_settings()  # may show the reason: a misspelt setting
-        fail(f"There is no token in {path.parent}. Start the server once with `wakeful serve`, or set WAKEFUL_TOKEN.")
+        fail(
+            f"There is no token in {path.parent}. Start the server once with `wakeful serve`, or set WAKEFUL_TOKEN. "
+            "At its first start a server has one as soon as it prints the login link."
+        )
     return read_token_file(path), str(path)
 
 

@@ -292,6 +292,58 @@ def memory_forked(
     )
 
 
+def home_damaged(agent: Agent, kept: str, exported: str | None, tables: Sequence[str], now: datetime) -> Notice:
+    """An agent's database is damaged in PostgreSQL; it was put into quarantine."""
+    readable = (
+        "No table could be read."
+        if exported is None
+        else f"These tables could be read, and are in {exported!r} in the workspace: {_listed(tables)}."
+    )
+    return _about(
+        agent,
+        now,
+        code="database_unreadable",
+        title=f"{agent.name}'s database is damaged in PostgreSQL",
+        body=(
+            f"Pages of it are missing or damaged there. What is left is kept as {kept!r} among the agent's files, with "
+            f"its key, and nothing was deleted. {readable} The agent starts with a new database. To go back, restore a "
+            "backup of PostgreSQL. To copy tables of a snapshot, use `wakeful db snapshots` and `wakeful db recover`."
+        ),
+        once_key=f"home_damaged:{agent.id}:{kept}",
+    )
+
+
+def files_damaged(agent: Agent, paths: Sequence[str], now: datetime) -> Notice:
+    """Files of an agent are damaged in PostgreSQL, so that nodes leave them out."""
+    return _about(
+        agent,
+        now,
+        code="files_damaged",
+        title=f"Files of {agent.name} are damaged in PostgreSQL",
+        body=(
+            f"They cannot be read, and are left out of the workspace: {_listed(paths)}. Nothing was deleted. Restore a "
+            "backup of PostgreSQL, or write them again."
+        ),
+        once_key=f"files_damaged:{agent.id}:{now.isoformat()}",
+    )
+
+
+def files_in_conflict(agent: Agent, copies: Mapping[str, str], now: datetime) -> Notice:
+    """Programs on two nodes have changed the same files of an agent at once."""
+    names = [f"{path.partition('/')[2]} (also as {copy.rpartition('/')[2]})" for path, copy in copies.items()]
+    return _about(
+        agent,
+        now,
+        code="files_in_conflict",
+        title=f"{agent.name} has two versions of {'a file' if len(names) == 1 else f'{len(names)} files'}",
+        body=(
+            "Runs on two nodes have changed them at the same time. The first version has the name, and the other is "
+            f"kept beside it: {_listed(names)}."
+        ),
+        once_key=f"files_in_conflict:{agent.id}:{now.isoformat()}",
+    )
+
+
 def columns_renamed(
     agent: Agent, renamed: Mapping[str, Mapping[str, str]], views: Sequence[str], snapshot: str, now: datetime
 ) -> Notice:
@@ -388,6 +440,21 @@ def store_behind(owner: User, since: datetime | None, until: datetime, number: i
         once_key=f"store_behind:{number}:{until.isoformat()}:{owner.id}",
         created_at=now,
         times=as_text(times),
+    )
+
+
+def backup_failed(owner: User, error: str, last: datetime | None, now: datetime) -> Notice:
+    """A scheduled backup could not be made; once a day while it goes on."""
+    return Notice(
+        id=ids.new_id(now),
+        user_id=owner.id,
+        agent_id=None,
+        code="backup_failed",
+        title="A backup of the server failed",
+        body=f"{error} " + ("There is no backup yet." if last is None else "The last one is of {last}."),
+        once_key=f"backup_failed:{now:%Y-%m-%d}:{owner.id}",
+        created_at=now,
+        times=as_text({} if last is None else {"last": last}),
     )
 
 

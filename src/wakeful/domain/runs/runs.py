@@ -21,6 +21,7 @@ class SessionBusy(Conflict):
             f"The agent is still working on {what} in this session (run {run.id!r}). "
             "Wait for its end or stop it, then send the message again."
         )
+        self.run = run
 
 
 class LeaseLost(Conflict):
@@ -80,6 +81,19 @@ def recover(run: Run, now: datetime, rules: Rules) -> Run:
         error = "The server was down for too long to continue by itself."
         return replace(freed, status="interrupted", reason="away_too_long", error=error, finished_at=now)
     return replace(freed, status="queued", reason="resumed", is_resuming=True)
+
+
+def interrupt_restored(run: Run, now: datetime) -> Run | None:
+    """End a run that was not over when a backup was made: the server of that time may have finished it.
+
+    None: it is left as it is, because a pause holds it.
+    """
+    if run.status == "queued" and run.trigger == "wake" and run.started_at is None:
+        return None
+    error = "It was not over when the backup was made that this server was restored from."
+    return replace(
+        run, status="interrupted", reason="restored", error=error, finished_at=now, owner=None, lease_until=None
+    )
 
 
 def last_frame(run: Run) -> RunFrame | None:

@@ -222,6 +222,7 @@ def make_run(wake: Wake, piece: missed.Piece, status: RunStatus, reason: str | N
         queued_at=now,
         finished_at=now if status == "skipped" else None,
         has_ping=wake.ping_to is not None,
+        traceparent=wake.traceparent,
         door=wake.door,
         token_id=wake.token_id,
         token_name=wake.token_name,

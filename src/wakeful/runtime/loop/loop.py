@@ -36,6 +36,7 @@ from wakeful.service.metrics.metrics import Metrics
 from wakeful.service.retrying import insist
 from wakeful.service.runs.approvals import Approvals
 from wakeful.service.sessions.briefing import Briefing, Briefings, Spent
+from wakeful.service.tracing.tracing import Tracing
 from wakeful.tools.planning import FINISH_STEP
 from wakeful.tools.registry import Tools
 
@@ -58,6 +59,7 @@ class AgentLoop:
     subagents: SubagentLimits = field(default_factory=SubagentLimits)
     small_window: int = 32_768
     asks_for_promises: bool = True
+    tracing: Tracing = field(default_factory=Tracing)
 
     async def execute(
         self, run: ClaimedRun, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall
@@ -77,6 +79,7 @@ class AgentLoop:
         except RunStopped:
             return
         state = RunState(self, run, looking.result, stop, before_call)
+        self.tracing.name_agent(state.briefing.agent, state.model)
         try:
             async for event in _begin(state):
                 yield event

@@ -35,9 +35,20 @@ from wakeful.runtime.loop.context.truncation import is_cut, note_cut, size_of
 from wakeful.runtime.loop.run_state import RunState, keepable
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelSilent
 from wakeful.runtime.models.openai_chat.chunks import MAX_CALLS
+from wakeful.runtime.span_content import to_otel
 from wakeful.runtime.waiting import EVERY, FIRST_SHOWN, Followed, pause
 from wakeful.service.resources import shortage
 from wakeful.service.sessions.briefing import Spent
+from wakeful.service.tracing.conventions import (
+    COST,
+    FINISH_REASONS,
+    INPUT_MESSAGES,
+    INPUT_TOKENS,
+    OUTPUT_MESSAGES,
+    OUTPUT_TOKENS,
+    RESPONSE_MODEL,
+)
+from wakeful.service.tracing.tracing import Span
 from wakeful.tools.registry import Tool
 
 log = logging.getLogger(__name__)
@@ -320,7 +331,15 @@ async def _stream(state: RunState, messages: list[ModelMessage], tools: Sequence
     await state.budget.wait_for_room(size)
     if state.budget.is_spent():  # by the calls that it waited for
         raise BudgetSpent
-    began = state.deps.clock.monotonic()
+    with state.deps.tracing.chat(state.deps.models.provider_string(state.model)) as span:
+        span.show(INPUT_MESSAGES, lambda: to_otel(messages))
+        await _ask_once(state, messages, tools, trying, size, span)
+
+
+async def _ask_once(
+    state: RunState, messages: list[ModelMessage], tools: Sequence[Tool], trying: _Trying, size: Spent, span: Span
+) -> None:
+    reply, began = trying.reply, state.deps.clock.monotonic()
     try:
         with state.budget.in_flight(size):  # without an await after the check, so no other call comes between
             used = await _read(state, messages, tools, trying)
@@ -343,6 +362,12 @@ async def _stream(state: RunState, messages: list[ModelMessage], tools: Sequence
     cost, seconds = _price(state, used), state.deps.clock.monotonic() - began
     state.deps.metrics.note_model_call(state.model, seconds, used.input_tokens, used.output_tokens, cost)
     state.budget.count_model_call(used, cost)
+    if (whole := reply.whole) is not None:
+        reasons = None if whole.finish_reason is None else [whole.finish_reason]
+        span.note({RESPONSE_MODEL: whole.model_name, FINISH_REASONS: reasons})
+        span.show(OUTPUT_MESSAGES, lambda: to_otel([whole]))
+    dollars = None if cost is None else cost / 1_000_000
+    span.note({INPUT_TOKENS: used.input_tokens, OUTPUT_TOKENS: used.output_tokens, COST: dollars})
 
 
 async def _read(state: RunState, messages: list[ModelMessage], tools: Sequence[Tool], trying: _Trying) -> RequestUsage:

@@ -18,6 +18,7 @@ from wakeful.service.inbox.notices import NoticeService
 from wakeful.service.metrics.metrics import Metrics
 from wakeful.service.runs.approvals import Approvals
 from wakeful.service.sessions.briefing import Briefing, Spent
+from wakeful.service.tracing.tracing import Tracing
 from wakeful.tools.registry import Tool, Tools
 
 _LAST_MOMENT = 2.0  # seconds
@@ -58,6 +59,7 @@ class RunDeps(Protocol):
     subagents: SubagentLimits
     small_window: int
     asks_for_promises: bool
+    tracing: Tracing
 
     def brief(self, run: ClaimedRun, stop: Stop) -> "Followed[Briefing]": ...
     def take_turns(self, state: "RunState") -> AsyncGenerator[RunEvent]: ...

@@ -58,11 +58,12 @@ async def spawn(parent: RunState, subagent_id: str, say: Say, asked: str, task: 
     await say(translator.keep(StepSaved(role="user", content=task)))
     metadata: dict[str, Any] = {"subagent_id": subagent_id, "agent_id": helper.id, "agent": helper.name}
     try:
-        async with aclosing(parent.deps.take_turns(state)) as events:
-            async for event in events:
-                translated = translator.translate(event)
-                if translated is not None:
-                    await say(translated)
+        with parent.deps.tracing.agent(helper):
+            async with aclosing(parent.deps.take_turns(state)) as events:
+                async for event in events:
+                    translated = translator.translate(event)
+                    if translated is not None:
+                        await say(translated)
     except StoreUnavailable:
         raise  # the whole run waits for the store, or is released
     except WakefulError as error:

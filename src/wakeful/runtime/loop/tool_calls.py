@@ -1,7 +1,7 @@
 """Call the tools that a model asks for. Each result is saved before the next call."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -23,7 +23,9 @@ from wakeful.runtime.loop.parallel import Say, Worker, merge_events
 from wakeful.runtime.loop.run_state import RunState, keepable
 from wakeful.runtime.loop.subagents import saved_result, spawn
 from wakeful.runtime.waiting import Followed
+from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.retrying import insist
+from wakeful.service.tracing.conventions import TOOL_ARGUMENTS, TOOL_RESULT
 from wakeful.tools.registry import ToolContext, ToolResult
 
 _AT_ONCE = 4  # parallel calls
@@ -116,6 +118,17 @@ def _follow(state: RunState, call: ToolCallPart, verdict: ApprovalVerdict) -> "F
 async def _perform(
     state: RunState, call: ToolCallPart, verdict: ApprovalVerdict, *, say: Say | None = None
 ) -> ToolResult:
+    is_known = call.tool_name in state.tools or is_more_tools(state, call)
+    with state.deps.tracing.tool(call.tool_name, call.tool_call_id, is_known=is_known) as span:
+        span.show(TOOL_ARGUMENTS, call.args_as_json_str)
+        result = await _call(state, call, verdict, say)
+        span.show(TOOL_RESULT, lambda: result.text)
+        if not result.success:
+            span.fail(str(result.metadata.get("code") or "failed"))
+        return result
+
+
+async def _call(state: RunState, call: ToolCallPart, verdict: ApprovalVerdict, say: Say | None) -> ToolResult:
     if is_more_tools(state, call):
         return unfold(state, call)
     tool = state.tools.get(call.tool_name)
@@ -130,7 +143,7 @@ async def _perform(
         return ToolResult(text=text, success=False, metadata={"code": error.code})
     agent = state.briefing.agent
     files = state.deps.agent_files
-    if tool is not None and tool.uses_files:
+    if tool is not None and tool.uses_files and not tool.makes_files_at_once:
         await insist(lambda: files.bring_files(agent.id))
     context = ToolContext(
         # After a handover, wakes that the new agent books are its own.
@@ -142,10 +155,16 @@ async def _perform(
         spawn=None if say is None else partial(spawn, state, call.tool_call_id, say),
     )
     await state.before_call()
-    if tool is None or not tool.makes_files:
-        result = await insist(lambda: state.deps.tools.call(call.tool_name, args, context))
-    else:
-        result = await _call_and_save(state, call, args, context)
+    act = partial(state.deps.tools.call, call.tool_name, args, context)
+    try:
+        if tool is not None and tool.makes_files_at_once:
+            result = await insist(lambda: files.change_files(agent.id, state.run.id, act))
+        elif tool is not None and tool.makes_files:
+            result = await _call_and_save(files, agent.id, state.run.id, act)
+        else:
+            result = await insist(act)
+    except HomeTaken as error:
+        result = ToolResult(text=error.message, success=False, metadata={"code": error.code})
     return replace(result, text=keepable(to_keep(result.text)))
 
 
@@ -153,20 +172,27 @@ def _started(call: ToolCallPart) -> ToolStarted:
     return ToolStarted(tool=call.tool_name, args=_as_shown(call), call_id=call.tool_call_id)
 
 
-async def _call_and_save(state: RunState, call: ToolCallPart, args: dict[str, Any], context: ToolContext) -> ToolResult:
-    """Call a tool that writes files, and save them where other nodes have them too."""
-    files, agent_id = state.deps.agent_files, context.agent.id
+async def _call_and_save(
+    files: AgentFiles, agent_id: str, run_id: str, act: Callable[[], Awaitable[ToolResult]]
+) -> ToolResult:
+    """Call a tool that writes files for some time, and save them where other nodes have them too."""
     try:
-        result = await insist(lambda: state.deps.tools.call(call.tool_name, args, context))
+        with files.program(agent_id):
+            result = await insist(act)
     except asyncio.CancelledError:  # what it wrote so far stays, as it does on the disk of an embedded store
         with suppress(Unavailable):
-            await files.save_files(agent_id, state.run.id)
+            await files.save_files(agent_id, run_id)
         raise
-    try:
-        await insist(lambda: files.save_files(agent_id, state.run.id))
-    except HomeTaken as error:
-        return ToolResult(text=error.message, success=False, metadata={"code": error.code})
-    return result
+    conflicts = await insist(lambda: files.save_files(agent_id, run_id))
+    lines = [
+        f"[{_in_workspace(path)} was changed by another run meanwhile. Your version is {_in_workspace(copy)}.]"
+        for path, copy in conflicts.items()
+    ]
+    return replace(result, text="\n".join([result.text, *lines])) if lines else result
+
+
+def _in_workspace(path: str) -> str:
+    return path.removeprefix("workspace/")
 
 
 def _note(state: RunState, call: ToolCallPart, result: ToolResult) -> Generator[RunEvent]:

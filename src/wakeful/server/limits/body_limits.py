@@ -5,6 +5,7 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope
 
 MAX_BODY = 72 * 1024 * 1024  # of messages with images, uploads and imports
+MAX_COMPLETION = 20 * 1024 * 1024  # of chat completions, which have the whole history
 MAX_JSON = 1024 * 1024
 MAX_OPEN_BODY = 64 * 1024  # without a token
 

@@ -8,14 +8,20 @@ import contextlib
 import logging
 import os
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_bytes
 from typing import Any, Literal, TypeVar
 
-from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnavailable, DatabaseUnreadable, DataNotFound
+from wakeful.agentdb.errors import (
+    DatabaseLocked,
+    DatabaseMalformed,
+    DatabaseUnavailable,
+    DatabaseUnreadable,
+    DataNotFound,
+)
 from wakeful.agentdb.files.open_database import Request
 from wakeful.agentdb.keys.agent_keys import AgentKeys, Vault, with_journal
 from wakeful.agentdb.operation import Door
@@ -28,8 +34,10 @@ from wakeful.domain.inbox import notices
 from wakeful.domain.news import DatabaseChanged, HomeErased
 from wakeful.domain.types import Agent, Notice
 from wakeful.service.agents.changelog_heads import ChangelogHeads
+from wakeful.service.homes.exported import write_tables
+from wakeful.service.homes.files import FileTroubles
 from wakeful.service.homes.homes import Homes
-from wakeful.store.store import Store
+from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +98,7 @@ class AgentFiles:
         """Return whether an agent has a database, and whether it can be opened."""
         if self._homes is not None:
             async with self.lock(agent.id):
-                await self._homes.bring_database(agent.id)
+                await self._bring_database(self._homes, agent)
         if not self.vault.has_database(agent.id):
             is_lost = self._homes is None and await self._is_lost(agent.id)
             return "open" if is_lost else "none"  # opening a lost one raises
@@ -236,10 +244,36 @@ class AgentFiles:
         if self._homes is not None:
             await self._to_the_end(self._bring_files(self._homes, agent_id))
 
-    async def save_files(self, agent_id: str, run_id: str | None = None) -> None:
-        """Save what has changed in an agent's workspace and skills to PostgreSQL; nothing with an embedded store."""
-        if self._homes is not None:
-            await self._to_the_end(self._save_files(self._homes, agent_id, run_id))
+    async def save_files(self, agent_id: str, run_id: str | None = None) -> Mapping[str, str]:
+        """Save what has changed in an agent's workspace and skills to PostgreSQL; nothing with an embedded store.
+
+        Returns files that another node has changed at the same time, with the paths under which the ones from here are
+        kept.
+        """
+        if self._homes is None:
+            return {}
+        return await self._to_the_end(self._save_files(self._homes, agent_id, run_id))
+
+    async def change_files(self, agent_id: str, run_id: str | None, act: Callable[[], Awaitable[T]]) -> T:
+        """Do something quick that writes into an agent's workspace or skills, and save it.
+
+        No other node changes them meanwhile.
+        """
+        if self._homes is None:
+            return await act()
+        return await self._to_the_end(self._change_files(self._homes, agent_id, run_id, act))
+
+    @contextlib.contextmanager
+    def program(self, agent_id: str) -> Generator[None]:
+        """Note that a program writes into an agent's workspace, which is saved later."""
+        if self._homes is None:
+            yield
+            return
+        self._homes.programs[agent_id] += 1
+        try:
+            yield
+        finally:
+            self._homes.programs -= Counter((agent_id,))  # removes a count of 0
 
     async def follow_erasing(self, agent_id: str) -> None:
         """Delete the copies here of files that were deleted from a home; nothing with an embedded store."""
@@ -249,10 +283,39 @@ class AgentFiles:
     async def _bring_files(self, homes: Homes, agent_id: str) -> None:
         async with self.lock(agent_id):
             await homes.bring_files(agent_id)
+            await self._report(agent_id, homes.take_troubles(agent_id))
 
-    async def _save_files(self, homes: Homes, agent_id: str, run_id: str | None) -> None:
+    async def _save_files(self, homes: Homes, agent_id: str, run_id: str | None) -> Mapping[str, str]:
         async with self.lock(agent_id):
             await homes.save_files(agent_id, run_id)
+            troubles = homes.take_troubles(agent_id)
+            await self._report(agent_id, troubles)
+            return troubles.conflicts
+
+    async def _change_files(
+        self, homes: Homes, agent_id: str, run_id: str | None, act: Callable[[], Awaitable[T]]
+    ) -> T:
+        async with self.lock(agent_id):
+            result = await homes.change_files(agent_id, run_id, act)
+            await self._report(agent_id, homes.take_troubles(agent_id))
+            return result
+
+    async def _report(self, agent_id: str, troubles: FileTroubles) -> None:
+        """Add notices of files in two versions, and of damaged ones."""
+        conflicts, damaged, now = troubles.conflicts, troubles.damaged, self.clock.now()
+        if not conflicts and not damaged:
+            return
+        fields = {"agent_id": agent_id, "conflicts": len(conflicts), "damaged": len(damaged)}
+        log.warning("files of an agent in two versions or damaged", extra=fields)
+
+        async def work(tx: Tx) -> None:
+            agent = await tx.agents.of_anyone(agent_id)
+            if conflicts:
+                await tx.notices.add(notices.files_in_conflict(agent, conflicts, now))
+            if damaged:
+                await tx.notices.add(notices.files_damaged(agent, damaged, now))
+
+        await self._store.write(work)
 
     async def aclose(self) -> None:
         if self._at_homes:
@@ -368,7 +431,11 @@ class AgentFiles:
         task = asyncio.create_task(act)
         self._at_homes.add(task)
         task.add_done_callback(self._at_homes.discard)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_log_failure)  # nobody else reads it
+            raise
 
     def _drop_soon(self, homes: Homes, agent_id: str) -> None:
         """Delete the copies of what was erased, perhaps on another node."""
@@ -390,13 +457,22 @@ class AgentFiles:
     async def _read_cache(self, homes: Homes, by: By, op: str, args: Values) -> WorkerAnswer:
         arguments.check(args)
         async with self.lock(by.agent.id):
-            await homes.bring_database(by.agent.id)
+            await self._bring_database(homes, by.agent)
             try:
                 return await self._ask_cache(by, op, args)
             except (DatabaseUnreadable, DatabaseUnavailable):  # perhaps it is only the cache that is damaged
                 await homes.drop(by.agent.id)
-                await homes.bring_database(by.agent.id)
+                await self._bring_database(homes, by.agent)
+            try:
                 return await self._ask_cache(by, op, args)
+            except (DatabaseUnreadable, DatabaseMalformed) as error:
+                raise await self._put_home_aside(homes, by.agent, error) from None
+
+    async def _bring_database(self, homes: Homes, agent: Agent) -> None:
+        try:
+            await homes.bring_database(agent.id)
+        except DatabaseUnreadable as error:
+            raise await self._put_home_aside(homes, agent, error) from None
 
     async def _write_cache(self, homes: Homes, by: By, op: str, args: Values, table: str | None) -> WorkerAnswer:
         arguments.check(args)
@@ -411,10 +487,65 @@ class AgentFiles:
                 is_long=OPERATIONS[op].is_long,
             )
 
+        with contextlib.suppress(DatabaseUnreadable, DatabaseMalformed):  # perhaps only the cache, which is deleted now
+            return await change()
         try:
             return await change()
-        except DatabaseUnreadable:  # perhaps it was only the cache that is damaged; it is deleted now
-            return await change()
+        except (DatabaseUnreadable, DatabaseMalformed) as error:
+            raise await self._put_home_aside(homes, agent, error) from None
+
+    async def _put_home_aside(self, homes: Homes, agent: Agent, error: WakefulError) -> WakefulError:
+        """Put a database that is damaged in PostgreSQL into quarantine, and export the tables that can be read."""
+        if isinstance(error, DatabaseMalformed):
+            await homes.drop(agent.id)
+            await homes.bring_database(agent.id)
+            if not await homes.is_as_saved(agent.id):  # it is this node's disk
+                return error
+        damaged = homes.pages_seq(agent.id)
+        exported = f"damaged-database-{self.clock.now():%Y%m%dT%H%M%SZ}"
+
+        async def put_aside() -> dict[str, bytes] | None:
+            is_damaged = homes.lacks_pages(agent.id) or homes.pages_seq(agent.id) == damaged
+            if not is_damaged or not self.vault.has_database(agent.id):  # another node was first
+                return None
+            tables = await self._read_tables(agent)
+            await self.engine.close_file(self.vault.database_of(agent.id))
+            aside = self.vault.set_aside(agent.id, self.clock.now().isoformat())
+            assert aside is not None
+            kept = f"quarantine/{aside.name}"
+            log.error("database damaged in PostgreSQL, put aside", extra={"agent_id": agent.id, "kept": kept})
+            now = self.clock.now()
+            await self._notice(notices.home_damaged(agent, kept, exported if tables else None, sorted(tables), now))
+            return tables
+
+        tables = await homes.change(
+            agent.id, None, put_aside, is_all_or_nothing=True, is_long=True, may_lack_pages=True
+        )
+        if tables is None:
+            return DatabaseUnreadable(f"The database of agent {agent.name!r} was just put aside. Try again.")
+        await self.heads.forget(agent.id)
+        folder = self.vault.folder_of(agent.id) / "workspace" / exported
+
+        async def export() -> None:
+            await asyncio.to_thread(write_tables, folder, tables)
+
+        if tables:
+            await homes.change_files(agent.id, None, export)
+        return DatabaseUnreadable(
+            f"The database of agent {agent.name!r} is damaged in PostgreSQL, and was put into quarantine. Nothing was "
+            "deleted; a notice in the inbox says where it is. The next write creates a new one."
+        )
+
+    async def _read_tables(self, agent: Agent) -> dict[str, bytes]:
+        """Return the tables of a damaged database that can be read, as CSV."""
+        by, path, tables = By(agent=agent, actor="system"), self.vault.database_of(agent.id), dict[str, bytes]()
+        with contextlib.suppress(WakefulError):
+            key = self.vault.open(agent.id).current
+            for name in (await self.ask_file(by, "names", path, key, {})).result["tables"]:
+                with contextlib.suppress(WakefulError):
+                    args = {"format": "csv", "table": name, "show": "all"}
+                    tables[name] = (await self.ask_file(by, "export", path, key, args)).text
+        return tables
 
     async def _ask_cache(self, by: By, op: str, args: Values) -> WorkerAnswer:
         agent_id = by.agent.id
@@ -540,3 +671,12 @@ class AgentFiles:
 
     async def _notice(self, notice: Notice) -> None:
         await self._store.write(lambda tx: tx.notices.add(notice))
+
+
+def _log_failure(task: asyncio.Task[Any]) -> None:
+    """Log how something ended whose caller was cancelled."""
+    error = None if task.cancelled() else task.exception()
+    if isinstance(error, WakefulError):
+        log.warning("not done, and its caller is gone", extra={"problem": error.message})
+    elif error is not None:
+        log.error("failed, and its caller is gone", exc_info=error)

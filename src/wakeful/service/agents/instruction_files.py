@@ -101,11 +101,13 @@ class InstructionFiles:
         if len(data) > MAX_FILE:
             raise InstructionsTooLong(path, len(data))
         await self._store.read(lambda tx: tx.agents.get(agent_id, user_id))
-        await self._agent_files.bring_files(agent_id)
         await self._accept(agent_id, path, digest_of(data))  # before the file, so that no run finds it unaccepted
         place, name = _place(self._workspace_of(agent_id), path)
-        await asyncio.to_thread(Workspace(place).write, name, data, append=False, limits=_LIMITS, may_instruct=True)
-        await self._agent_files.save_files(agent_id)
+
+        async def write() -> None:
+            await asyncio.to_thread(Workspace(place).write, name, data, append=False, limits=_LIMITS, may_instruct=True)
+
+        await self._agent_files.change_files(agent_id, None, write)
         return InstructionFile(path=path, data=data, size=len(data), is_accepted=True)
 
     async def accept_written(self, agent: Agent, path: str, data: bytes) -> None:

@@ -1,7 +1,8 @@
 """Compare the files of an agent on this node with those of its home, in both directions.
 
 Three states are compared: the files as they were when they last were equal (known), as they are here, and as they are
-in PostgreSQL. A file that has changed here stays, and is saved; any other is made as it is in PostgreSQL.
+in PostgreSQL. A file that has changed only here stays, and is saved; any other is made as it is in PostgreSQL. If it
+has changed on both sides, as when programs on two nodes write it at once, the one here is kept under another name.
 """
 
 import asyncio
@@ -15,7 +16,6 @@ from pathlib import Path
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from wakeful.agentdb.errors import DatabaseUnavailable
 from wakeful.domain.agents.homes import Home, HomeFile
 from wakeful.service.homes import files as home_files
 from wakeful.service.homes.files import PIECE, FileChanging, KnownFiles, Seen
@@ -120,24 +120,47 @@ class FileSync:
     # ── From PostgreSQL to here ─────────────────────────────────────────────────────────────────────────────────────
 
     async def bring(self, tx: Tx, known: KnownFiles, folders: Sequence[str]) -> None:
-        """Make the files here as they are in PostgreSQL, except those that have changed here."""
+        """Make the files here as they are in PostgreSQL, except those that have changed only here.
+
+        One that is damaged there is left out.
+        """
         listed = await tx.homes.files(self._agent_id, folders)
         here = await asyncio.to_thread(home_files.scan, self._root, folders)
-        for path in [path for path in known.files if path not in listed]:
-            if here.found.get(path) == known.files[path][0]:
+        changed = known.changed_in(here) - known.void
+        for path in (known.files.keys() | known.void) - listed.keys():
+            known.files.pop(path, None)
+            if path not in changed:
                 await asyncio.to_thread(home_files.remove, self._root, path)
-            if here.found.get(path) in (None, known.files[path][0]):
-                del known.files[path]
+        news = [
+            file
+            for path, file in listed.items()
+            if path in known.void or path not in known.files or known.files[path][1] != file
+        ]
         to_write: list[HomeFile] = []
-        for path, file in listed.items():
-            before = known.files.get(path)
-            is_changed_here = here.found.get(path) != (None if before is None else before[0])
-            if not is_changed_here and (before is None or before[1] != file):
-                to_write.append(file)
-        async for file, pieces in self._contents(tx, sorted(to_write, key=lambda file: file.path)):
+        for file in sorted(news, key=lambda file: file.path):
+            if file.path in changed:
+                seen = here.found.get(file.path)
+                if seen is not None and await asyncio.to_thread(self._is_same, file, seen):
+                    known.files[file.path] = seen, file
+                    continue
+                aside = await asyncio.to_thread(home_files.set_aside, self._root, file.path)
+                known.conflicts |= {} if aside is None else {file.path: aside}
+            to_write.append(file)
+        known.damaged.clear()
+        async for file, pieces in self._contents(tx, to_write):
+            if pieces is None:
+                known.damaged[file.path] = file.digest
+                continue
             known.files[file.path] = await asyncio.to_thread(home_files.write, self._root, file, iter(pieces)), file
+        known.void.clear()
 
-    async def _contents(self, tx: Tx, files: Sequence[HomeFile]) -> AsyncIterator[tuple[HomeFile, list[bytes]]]:
+    def _is_same(self, file: HomeFile, seen: Seen) -> bool:
+        try:
+            return home_files.describe(self._root, file.path, seen, self._key) == file
+        except (FileChanging, FileNotFoundError, NotADirectoryError):
+            return False
+
+    async def _contents(self, tx: Tx, files: Sequence[HomeFile]) -> AsyncIterator[tuple[HomeFile, list[bytes] | None]]:
         for start in range(0, len(files), _MAX_BATCH):
             some = files[start : start + _MAX_BATCH]
             small = [file.digest for file in some if file.digest is not None and file.size <= _SMALL]
@@ -145,25 +168,26 @@ class FileSync:
             for file in some:
                 yield file, await self._pieces(tx, file, first)
 
-    async def _pieces(self, tx: Tx, file: HomeFile, first: dict[str, bytes]) -> list[bytes]:
+    async def _pieces(self, tx: Tx, file: HomeFile, first: dict[str, bytes]) -> list[bytes] | None:
+        """Return the content of a file; None: PostgreSQL has it only in part, or damaged."""
         if file.digest is None or file.size == 0:
             return []
-        if file.digest in first:
-            return [self._decrypt(file, 0, first[file.digest])]
         pieces: list[bytes] = []
-        while sum(map(len, pieces)) < file.size:
-            piece = await tx.homes.piece(self._agent_id, file.digest, len(pieces))
-            if piece is None:
-                raise DatabaseUnavailable(f"PostgreSQL has not all of the file {file.path!r}.")
-            pieces.append(self._decrypt(file, len(pieces), piece))
+        try:
+            if file.digest in first:
+                return [self._decrypt(file, 0, first[file.digest])]
+            while sum(map(len, pieces)) < file.size:
+                piece = await tx.homes.piece(self._agent_id, file.digest, len(pieces))
+                if piece is None:
+                    return None
+                pieces.append(self._decrypt(file, len(pieces), piece))
+        except InvalidTag:
+            return None
         return pieces
 
     def _decrypt(self, file: HomeFile, number: int, piece: bytes) -> bytes:
         assert file.digest is not None
-        try:
-            return self._cipher.decrypt(piece[:_NONCE], piece[_NONCE:], self._bound(file.digest, number))
-        except InvalidTag:
-            raise DatabaseUnavailable(f"The file {file.path!r} is damaged in PostgreSQL. Restore a backup.") from None
+        return self._cipher.decrypt(piece[:_NONCE], piece[_NONCE:], self._bound(file.digest, number))
 
     def _bound(self, digest: str, number: int) -> bytes:
         return f"{self._agent_id} {digest} {number}".encode()

@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import count
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 
@@ -18,6 +19,7 @@ from wakeful.domain.agents.homes import HomeFile
 
 PIECE = 1024 * 1024  # bytes
 MAX_DEPTH = 64  # of folders
+_MAX_STEM = 200  # bytes of a name that gets another end
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a fifo must not make us wait
@@ -51,6 +53,14 @@ class Scan:
     left_out: Sequence[str]  # paths of fifos, sockets, devices, and links that lead out of their folder
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileTroubles:
+    """Files of an agent that a person should know of."""
+
+    conflicts: Mapping[str, str]  # changed here and on another node at once: by path, where the one from here is kept
+    damaged: Sequence[str]  # paths of files that PostgreSQL has not whole
+
+
 @dataclass(slots=True)
 class KnownFiles:
     """The files here that are equal to those of a home, with their digests, as of one of its changes."""
@@ -58,6 +68,22 @@ class KnownFiles:
     seq: int = 0  # of a home without files
     files: dict[str, tuple[Seen, HomeFile]] = field(default_factory=dict[str, tuple[Seen, HomeFile]])
     left_out: set[str] = field(default_factory=set[str])  # paths that were logged
+    void: set[str] = field(default_factory=set[str])  # paths with changes here that must not be saved
+    conflicts: dict[str, str] = field(default_factory=dict[str, str])  # see FileTroubles; until they are reported
+    damaged: dict[str, str | None] = field(default_factory=dict[str, str | None])  # with their digests
+    reported: dict[str, str | None] = field(default_factory=dict[str, str | None])  # the same, of which a notice tells
+
+    def changed_in(self, scan: Scan) -> set[str]:
+        """Return the paths that are not as they were when they last were equal to the home's."""
+        changed = {path for path, seen in scan.found.items() if path not in self.files or self.files[path][0] != seen}
+        return changed | (self.files.keys() - scan.found.keys())
+
+    def take_troubles(self) -> FileTroubles:
+        """Return what was not reported yet."""
+        conflicts, self.conflicts = self.conflicts, {}
+        damaged = [path for path, digest in self.damaged.items() if self.reported.get(path, "") != digest]
+        self.reported = dict(self.damaged)
+        return FileTroubles(conflicts=conflicts, damaged=damaged)
 
 
 def scan(root: Path, folders: Sequence[str]) -> Scan:
@@ -181,6 +207,23 @@ def write(root: Path, file: HomeFile, pieces: Iterator[bytes]) -> Seen:
                 with suppress(FileNotFoundError):
                     os.unlink(draft, dir_fd=folder)
         return _seen(file.kind, os.stat(name, dir_fd=folder, follow_symlinks=False))
+
+
+def set_aside(root: Path, path: str) -> str | None:
+    """Give an entry another name, and return its new path; None: there is nothing."""
+    *folders, name = path.split("/")
+    plain = PurePosixPath(name)
+    stem = plain.stem.encode()[:_MAX_STEM].decode(errors="ignore")
+    try:
+        with _opened_folder(root, folders) as folder:
+            with os.scandir(folder) as entries:
+                taken = {entry.name for entry in entries}
+            names = (f"{stem}.conflict-{number}{plain.suffix}" for number in count(1))
+            copy = next(each for each in names if each not in taken)
+            os.rename(name, copy, src_dir_fd=folder, dst_dir_fd=folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return "/".join([*folders, copy])
 
 
 def _write_file(folder: int, name: str, mode: int, pieces: Iterator[bytes]) -> None:

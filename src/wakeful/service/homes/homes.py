@@ -11,6 +11,7 @@ The caller holds the lock of the agent.
 import asyncio
 import logging
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -28,9 +29,10 @@ from wakeful.clock import Clock
 from wakeful.domain.agents.homes import Home, HomeTaken
 from wakeful.domain.errors import StoreUnavailable, WakefulError
 from wakeful.domain.news import DatabaseChanged, HomeChanged
+from wakeful.service.homes import files as home_files
 from wakeful.service.homes import keys as home_keys
 from wakeful.service.homes.file_sync import FileChanges, FileSync
-from wakeful.service.homes.files import FileChanging, KnownFiles
+from wakeful.service.homes.files import FileChanging, FileTroubles, KnownFiles
 from wakeful.service.retrying import insist
 from wakeful.store.store import Store, Tx
 
@@ -63,6 +65,7 @@ class _Cache:
 
     home: Home
     place: Place | None  # None: the home has no database
+    lacks_pages: bool = False  # PostgreSQL has lost some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +106,7 @@ class Homes:
         self._caches: dict[str, _Cache] = {}
         self._known: dict[tuple[str, bool], KnownFiles] = {}  # by agent, and whether of the database
         self._new_keys: dict[str, bytes] = {}  # of the files of homes that have none yet
+        self.programs: Counter[str] = Counter()  # by agent: tools that write files whenever they like
         store.on(HomeChanged, self._pass_on)
 
     async def bring_database(self, agent_id: str) -> None:
@@ -115,6 +119,35 @@ class Homes:
         home = await self._read(agent_id)
         await self._match(agent_id, home, of_database=False)
 
+    async def change_files(self, agent_id: str, run_id: str | None, act: Callable[[], Awaitable[T]]) -> T:
+        """Run a short operation that writes files, and return its result when PostgreSQL has them.
+
+        Other nodes wait meanwhile, so it is done on what they have saved last. If it cannot be saved, it is as if it
+        had not been done.
+        """
+        home = await self._take_anew(agent_id, run_id, is_busy=True)
+        try:
+            await self._match(agent_id, home, of_database=False)
+            of_programs = await self._changed_files(agent_id) if self.programs[agent_id] else set[str]()
+            try:
+                result = await act()
+                if not await self._save(home, run_id, None, of_database=False):
+                    raise HomeTaken(agent_id)
+            except BaseException:
+                self._known_files(agent_id, of_database=False).void |= await self._changed_files(agent_id) - of_programs
+                raise
+        finally:
+            await self._free(home)
+        return result
+
+    async def _changed_files(self, agent_id: str) -> set[str]:
+        found = await asyncio.to_thread(home_files.scan, self._folder_of(agent_id), FILE_FOLDERS)
+        return self._known_files(agent_id, of_database=False).changed_in(found)
+
+    def take_troubles(self, agent_id: str) -> FileTroubles:
+        """Return files that a person should know of, once."""
+        return self._known_files(agent_id, of_database=False).take_troubles()
+
     async def follow_erasing(self, agent_id: str) -> None:
         """Delete copies here of what was erased, perhaps on another node; what is not copied here is not brought."""
         if agent_id in self._caches:
@@ -123,12 +156,17 @@ class Homes:
             await self.bring_files(agent_id)
 
     async def save_files(self, agent_id: str, run_id: str | None) -> None:
-        """Save the files that have changed here."""
+        """Save the files that have changed here. Those of a run that another node has taken over are put back."""
 
         async def nothing() -> None:
             pass
 
-        await self.change(agent_id, run_id, nothing, of_database=False)
+        try:
+            await self.change(agent_id, run_id, nothing, of_database=False)
+        except HomeTaken:
+            if not self.programs[agent_id]:  # else it is unknown which of them has written what
+                self._known_files(agent_id, of_database=False).void |= await self._changed_files(agent_id)
+            raise
 
     async def change(
         self,
@@ -140,17 +178,19 @@ class Homes:
         of_database: bool = True,
         is_all_or_nothing: bool = False,
         is_long: bool = False,
+        may_lack_pages: bool = False,
     ) -> T:
         """Run an operation that writes, and return its result when PostgreSQL has what it wrote.
 
         It may run more than once, each time on the state that others have left. One that is refused may have written
         something before, such as making room, which is saved unless it is all or nothing. Other nodes wait for a long
-        one, and for one that has lost a race.
+        one, and for one that has lost a race. A database of which PostgreSQL has not all pages is refused, unless it
+        may lack some.
         """
         for attempt in range(_TRIES):
             home = await self._take(agent_id, run_id, is_busy=is_long or attempt > 0)
             try:
-                await self._match(agent_id, home, of_database=of_database)
+                await self._match(agent_id, home, of_database=of_database, may_lack_pages=may_lack_pages)
                 result, refusal = await self._attempt(agent_id, act, is_all_or_nothing=is_all_or_nothing)
                 news = None if result is None else to_news(result)
                 is_saved = await self._save(home, run_id, news, of_database=of_database)
@@ -202,6 +242,27 @@ class Homes:
         """Erase homes of deleted agents that a crash has left."""
         for agent_id in await self._store.read(lambda tx: tx.homes.of_ended_agents()):
             await self._store.write(lambda tx, agent_id=agent_id: _erase(tx, agent_id, files_too=True))
+
+    async def is_as_saved(self, agent_id: str) -> bool:
+        """Return whether the cache of a database has byte for byte what PostgreSQL has."""
+        path = self._path(agent_id)
+
+        async def work(tx: Tx) -> bool:
+            async for numbers, contents in tx.homes.pages_since(agent_id, 0):
+                if await asyncio.to_thread(pages.read, path, numbers) != contents:
+                    return False
+            return True
+
+        return await self._store.read(work)
+
+    def pages_seq(self, agent_id: str) -> int | None:
+        """Return the last change of the database in the cache; None: there is none."""
+        cache = self._caches.get(agent_id)
+        return None if cache is None else cache.home.pages_seq
+
+    def lacks_pages(self, agent_id: str) -> bool:
+        cache = self._caches.get(agent_id)
+        return cache is not None and cache.lacks_pages
 
     def news(self, agent_id: str, user_id: str, table: str | None, last_change: int | None) -> HomeChanged:
         return HomeChanged(agent_id, user_id, table, last_change, self._owner)
@@ -262,15 +323,17 @@ class Homes:
 
     # ── From PostgreSQL to the cache ────────────────────────────────────────────────────────────────────────────────
 
-    async def _match(self, agent_id: str, home: Home | None, *, of_database: bool) -> None:
+    async def _match(
+        self, agent_id: str, home: Home | None, *, of_database: bool, may_lack_pages: bool = False
+    ) -> None:
         """Make a part of the cache equal to a home."""
         if of_database:
-            await self._match_pages(agent_id, home)
+            await self._match_pages(agent_id, home, may_lack_pages=may_lack_pages)
         known = self._known_files(agent_id, of_database=of_database)
-        if home is not None and known.seq != _files_seq(home, of_database=of_database):
+        if home is not None and (known.void or known.seq != _files_seq(home, of_database=of_database)):
             await self._bring_files(home, known, of_database=of_database)
 
-    async def _match_pages(self, agent_id: str, home: Home | None) -> None:
+    async def _match_pages(self, agent_id: str, home: Home | None, *, may_lack_pages: bool) -> None:
         cache = self._caches.get(agent_id)
         if cache is not None and not self._is_whole(agent_id, cache):
             log.warning("cache of a database damaged or deleted", extra={"agent_id": agent_id})
@@ -284,7 +347,7 @@ class Homes:
                 self._caches[agent_id] = _Cache(home=home, place=None)
             return
         try:
-            await self._bring_pages(agent_id, cache)
+            await self._bring_pages(agent_id, cache, may_lack_pages=may_lack_pages)
         except BaseException:
             await self.drop(agent_id)
             raise
@@ -297,7 +360,7 @@ class Homes:
         except FileNotFoundError:
             return False
 
-    async def _bring_pages(self, agent_id: str, cache: _Cache | None) -> None:
+    async def _bring_pages(self, agent_id: str, cache: _Cache | None, *, may_lack_pages: bool) -> None:
         path = self._path(agent_id)
         if cache is None or cache.place is None:
             await self.drop(agent_id)
@@ -309,27 +372,25 @@ class Homes:
         await asyncio.to_thread(path.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
 
         async def work(tx: Tx) -> tuple[Home, int]:
-            home, count = await tx.homes.of_agent(agent_id), 0
+            home = await tx.homes.of_agent(agent_id)
             assert home is not None
             async for piece in tx.homes.pages_since(agent_id, since):
-                count += len(piece[0])
                 await asyncio.to_thread(pages.write, target, iter([piece]))
-            return home, count
+            # All of them, also if only some are brought: an older copy here must not stand in for a lost page.
+            return home, await tx.homes.count_pages(agent_id)
 
         home, count = await self._store.read(work)
         if home.page_count == 0 or home.database_key is None:  # erased meanwhile
             await self.drop(agent_id)
             self._caches[agent_id] = _Cache(home=home, place=None)
             return
-        if since == 0 and count != home.page_count:
-            raise DatabaseUnreadable(
-                f"PostgreSQL has {count} of the {home.page_count} pages of this database. Restore a backup."
-            )
+        if count != home.page_count and not may_lack_pages:
+            raise DatabaseUnreadable(f"PostgreSQL has {count} of the {home.page_count} pages of this database.")
         place = await asyncio.to_thread(pages.finish, target, home.page_count)
         if target != path:
             await asyncio.to_thread(target.replace, path)
         await asyncio.to_thread(self._vault.write_file, agent_id, home.database_key)
-        self._caches[agent_id] = _Cache(home=home, place=place)
+        self._caches[agent_id] = _Cache(home=home, place=place, lacks_pages=count != home.page_count)
 
     async def _bring_files(self, home: Home, known: KnownFiles, *, of_database: bool) -> None:
         folder = self._folder_of(home.agent_id)

@@ -24,6 +24,7 @@ from wakeful.domain.types import Agent
 from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.agents.directories import Directories
 from wakeful.service.homes.adoption import Adoption
+from wakeful.service.homes.exported import write_tables
 from wakeful.service.homes.homes import FILE_FOLDERS
 from wakeful.store.store import Store
 
@@ -92,12 +93,12 @@ class MovingIn:
         if not tables:
             return None
         name = f"other-database-{self._clock.now():%Y%m%dT%H%M%SZ}"
-        await self._files.bring_files(agent.id)
         folder = self._files.vault.folder_of(agent.id) / "workspace" / name
-        await asyncio.to_thread(folder.mkdir, parents=True, mode=0o700)
-        for table, content in tables.items():
-            await asyncio.to_thread((folder / f"{table.replace('/', '_')}.csv").write_bytes, content)
-        await self._files.save_files(agent.id)
+
+        async def write() -> None:
+            await asyncio.to_thread(write_tables, folder, tables)
+
+        await self._files.change_files(agent.id, None, write)
         return name
 
     async def _move_files(self, agent: Agent, old: Path) -> None:

@@ -13,8 +13,9 @@ from wakeful.domain.people.accounts import Identity, OwnersOnly
 from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.types import Run
 from wakeful.domain.wakes.fire import Verdict
-from wakeful.service.metrics.labels import BoundedNames
+from wakeful.service.metrics.labels import OTHER, BoundedNames
 from wakeful.service.metrics.samples import Samples
+from wakeful.service.storage.storage import Sizes
 from wakeful.store.store import Store
 
 _LATE = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0, 60.0, 600.0)
@@ -22,6 +23,7 @@ _LONG = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0)
 _SHORT = (0.001, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0)
 _MAX_MODELS = 50
 _MAX_TOOLS = 200
+_MAX_AGENTS = 100
 _MAX_REASONS = 100  # codes of the source, so there are fewer; a bound all the same
 
 
@@ -121,6 +123,27 @@ class Metrics:
         """Count a ping of the heartbeat address or of a wake's address."""
         self._pings.labels(kind, outcome).inc()
 
+    def note_spans(self, outcome: str, count: int) -> None:
+        """Count spans that were sent to a collector, or could not be. From any thread."""
+        self._spans.labels(outcome).inc(count)
+
+    def note_sizes(self, sizes: Sizes, store_bytes: int, free_bytes: int) -> None:
+        """Show the sizes of tables and agents; beyond a number of agents, the smaller ones together."""
+        self._store_bytes.set(store_bytes)
+        self._free_bytes.set(free_bytes)
+        self._table_bytes.clear()
+        for table, size in sizes.tables.items():
+            self._table_bytes.labels(table).set(size)
+        self._agent_bytes.clear()
+        for number, use in enumerate(sizes.agents):
+            name = use.name if number < _MAX_AGENTS else OTHER
+            for kind, size in (("database", use.databases), ("files", use.files), ("messages", use.message_bytes)):
+                self._agent_bytes.labels(name, kind).inc(size)
+
+    def note_backup(self, outcome: str) -> None:
+        """Count a scheduled backup that was made, or failed."""
+        self._backups.labels(outcome).inc()
+
     def note_database_wait(self, seconds: float) -> None:
         """Count a request to an agent's database that got a worker, after waiting for it."""
         self._database_wait.observe(seconds)
@@ -194,6 +217,7 @@ class Metrics:
 
     def _add_environment(self) -> None:
         self._ready = self._gauge("wakeful_ready", "1 while this node fires wakes, as /readyz says.")
+        self._backups = self._counter("wakeful_backups", "Scheduled backups of this node.", "outcome")
         self._available = self._gauge("wakeful_store_available", "1 while the store answers.")
         self._database_wait = self._histogram(
             "wakeful_database_wait_seconds", "Wait of requests to agents' databases for a worker.", _SHORT
@@ -204,6 +228,11 @@ class Metrics:
         self._pings = self._counter(
             "wakeful_pings", "Pings of the heartbeat address and of wakes' addresses.", "kind", "outcome"
         )
+        self._spans = self._counter("wakeful_spans_sent", "Spans of traces for the collector.", "outcome")
+        self._store_bytes = self._gauge("wakeful_store_bytes", "Size of the store on disk.")
+        self._free_bytes = self._gauge("wakeful_disk_free_bytes", "Free space on the disk of the data directory.")
+        self._table_bytes = self._gauge("wakeful_table_bytes", "Size of a table with its indexes.", "table")
+        self._agent_bytes = self._gauge("wakeful_agent_bytes", "Size of what an agent has.", "agent", "kind")
         self._watched: dict[str, Gauge] = {}
 
     def _add_samples(self) -> None:

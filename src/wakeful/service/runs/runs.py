@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from wakeful.clock import Clock
 from wakeful.domain import ids
@@ -26,6 +26,8 @@ from wakeful.service.sessions.sessions import all_messages
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 # Seconds. A request to stop is answered within two, even if another node or the database hangs.
 _ANSWER_WITHIN = 1.9
@@ -86,16 +88,37 @@ class RunService:
         Queued headless runs do not count: the user goes first. After a run's end they are held for a second.
         """
         now = self._clock.now()
-        images = {ids.new_id(now): image for image in attached.images}
+        images = name_images(attached, now)
 
         async def work(tx: Tx) -> Run:
             session = await tx.sessions.get(session_id, user_id)
-            run, _ = await self._add(tx, session, content, _attachments(images, attached), now, via)
-            for image_id, image in images.items():
-                await tx.sessions.add_image(image_id, session_id, image.media_type, image.content)
-            return run
+            return await self.add(tx, session, content, images, attached, now, via)
 
-        return await self._write_or_note(work, session_id, now)
+        return await self.write_or_note(work, now)
+
+    async def add(
+        self,
+        tx: Tx,
+        session: Session,
+        content: str,
+        images: Mapping[str, Image],
+        attached: Attached,
+        now: datetime,
+        via: Via | None,
+        *,
+        system: str = "",
+    ) -> Run:
+        """Add a user's message with its attachments and queue its run, as a part of a larger change.
+
+        `system` is text of the program that sent the message, for the system prompt of this run.
+        """
+        data = _attachments(images, attached)
+        if system:
+            data = {**(data or {}), "system": system}
+        run, _ = await self._add(tx, session, content, data, now, via)
+        for image_id, image in images.items():
+            await tx.sessions.add_image(image_id, session.id, image.media_type, image.content)
+        return run
 
     async def ask_again(
         self, session_id: str, user_id: str, message_id: str, content: str | None = None, via: Via | None = None
@@ -117,7 +140,7 @@ class RunService:
             await tx.sessions.supersede(session_id, asked.position, new.position, run.id)
             return run
 
-        return await self._write_or_note(work, session_id, now)
+        return await self.write_or_note(work, now)
 
     async def _add(
         self,
@@ -163,12 +186,13 @@ class RunService:
         await note_writing(tx, session.id, now, self._rules)
         return run, placed
 
-    async def _write_or_note(
-        self, work: Callable[[Tx], Coroutine[Any, Any, Run]], session_id: str, now: datetime
-    ) -> Run:
+    async def write_or_note(self, work: Callable[[Tx], Coroutine[Any, Any, T]], now: datetime) -> T:
+        """Do work that adds a message; if a run is in its way, note that someone is there who wants to write."""
         try:
             return await self._store.write(work)
-        except SessionBusy:  # a retry after that run's end goes before queued wakes
+        except SessionBusy as busy:  # a retry after that run's end goes before queued wakes
+            session_id = busy.run.session_id
+            assert session_id is not None
             await self._store.write(lambda tx: note_writing(tx, session_id, now, self._rules), is_synced=False)
             raise
 
@@ -302,6 +326,11 @@ async def run_again(tx: Tx, run: Run, now: datetime, via: Via | None) -> Run:
     again = stamp(verdict.runs[0], via)
     await tx.runs.add([again])
     return again
+
+
+def name_images(attached: Attached, now: datetime) -> dict[str, Image]:
+    """Give each image an id: outside of the transaction, which may be run again."""
+    return {ids.new_id(now): image for image in attached.images}
 
 
 def _stopped(run: Run, *, is_delayed: bool = False) -> Stopped | None:

@@ -1,7 +1,7 @@
 """Firing: read due wakes, apply the rule, write the result, in one transaction per batch."""
 
 import logging
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,6 +26,8 @@ from wakeful.store.wakes.wakes import DueWake
 log = logging.getLogger(__name__)
 
 _TRY_AGAIN = timedelta(minutes=5)
+_FIRED = ("wake_id", "run_id", "agent_id", "kind", "late_seconds")
+_SKIPPED = ("wake_id", "run_id", "agent_id", "kind", "reason", "times")
 
 
 @dataclass(slots=True)
@@ -300,30 +302,43 @@ def _log_verdicts(verdicts: Sequence[Verdict], now: datetime) -> None:
     """Log a line for each run that was queued and each time that was held or skipped."""
     if not log.isEnabledFor(logging.INFO):
         return
-    lines: dict[str, list[dict[str, Any]]] = {}
+    fired = [_fired_row(verdict, verdict.runs[0], now) for verdict in verdicts if _is_plainly_fired(verdict)]
+    log_each(log, "wake fired", _FIRED, fired)
+    if len(fired) == len(verdicts):
+        return
     for verdict in verdicts:
-        for message, fields in _to_lines(verdict, now):
-            lines.setdefault(message, []).append(fields)
-    for message, of_message in lines.items():
-        log_each(log, message, of_message)
+        if not _is_plainly_fired(verdict):
+            _log_verdict(verdict, now)
 
 
-def _to_lines(verdict: Verdict, now: datetime) -> Generator[tuple[str, dict[str, Any]]]:
+def _is_plainly_fired(verdict: Verdict) -> bool:
+    """Return whether there is nothing to say but that it fired, as of nearly all."""
+    is_one = len(verdict.runs) == 1 and verdict.runs[0].status == "queued"
+    return is_one and verdict.fold is None and verdict.wake.held_by is None and verdict.wake.status != "cancelled"
+
+
+def _fired_row(verdict: Verdict, run: Run, now: datetime) -> tuple[Any, ...]:
     wake = verdict.wake
-    for run in verdict.runs:
-        fields: dict[str, Any] = {"wake_id": wake.id, "run_id": run.id, "agent_id": wake.agent_id, "kind": wake.kind}
-        if run.status == "queued":
-            fields["late_seconds"] = round((now - run.nominal_at).total_seconds(), 3)
-            yield "wake fired", fields
-        else:
-            yield "wake skipped", fields | {"reason": run.reason, "times": run.covers}
+    return wake.id, run.id, wake.agent_id, wake.kind, round((now - run.nominal_at).total_seconds(), 3)
+
+
+def _log_verdict(verdict: Verdict, now: datetime) -> None:
+    wake = verdict.wake
+    queued = [_fired_row(verdict, run, now) for run in verdict.runs if run.status == "queued"]
+    others = [
+        (wake.id, run.id, wake.agent_id, wake.kind, run.reason, run.covers)
+        for run in verdict.runs
+        if run.status != "queued"
+    ]
+    log_each(log, "wake skipped", _SKIPPED, others)
+    log_each(log, "wake fired", _FIRED, queued)
     if verdict.fold is not None:
-        yield "wake joined a queued run", {"wake_id": wake.id, "run_id": verdict.fold.into}
+        log.info("wake joined a queued run", extra={"wake_id": wake.id, "run_id": verdict.fold.into})
     if wake.held_by is not None and verdict.decisions:  # else it is held as before
         until = wake.attempt_at.isoformat()
-        yield "wake held", {"wake_id": wake.id, "reason": wake.held_by, "until": until}
+        log.info("wake held", extra={"wake_id": wake.id, "reason": wake.held_by, "until": until})
     if wake.status == "cancelled":
-        yield "wake ended", {"wake_id": wake.id, "reason": wake.reason}
+        log.info("wake ended", extra={"wake_id": wake.id, "reason": wake.reason})
 
 
 def _log_recovery(run: Run) -> None:

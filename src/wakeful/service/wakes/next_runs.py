@@ -14,9 +14,11 @@ from wakeful.domain.doors import next_run
 from wakeful.domain.doors.next_run import NextRunRequest
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.types import Agent, Run, Wake
+from wakeful.domain.values import replace
 from wakeful.domain.via import TOOL, Via, stamp
 from wakeful.domain.wakes.create import RequestedTime
 from wakeful.service.runs.token_brake import check_brake
+from wakeful.service.tracing.tracing import current_traceparent
 from wakeful.service.wakes.time_words import describe_time
 from wakeful.service.wakes.wakes import WakeService, put_in_slot
 from wakeful.store.store import Store, Tx
@@ -113,6 +115,7 @@ class NextRuns:
                 await self._check_views(request.context_views, asked_of)
             zone = asked_of.known_zone
         asked_time = next_run.read_time(request, now, zone)
+        traceparent = current_traceparent()
 
         async def work(tx: Tx) -> BookedNextRun | None:
             await check_brake(tx, via, now, self._rules)
@@ -132,7 +135,7 @@ class NextRuns:
                 booked_by_run=None if run is None else run.id,
                 tools=tools,
             )
-            wake = stamp(made, via)
+            wake = replace(stamp(made, via), traceparent=traceparent)
             if not await put_in_slot(tx, wake, now):
                 return None
             return BookedNextRun(

@@ -11,6 +11,7 @@ from wakeful.domain.doors.next_run import SelfSchedulingOff
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.inbox import notices
 from wakeful.domain.types import Run, ScheduledBy, Wake
+from wakeful.domain.values import replace
 from wakeful.domain.via import Via, is_braked, stamp, via_of
 from wakeful.domain.wakes import edits, explain
 from wakeful.domain.wakes.create import SlotTaken, TooManySchedules
@@ -19,6 +20,7 @@ from wakeful.domain.wakes.fire import decision
 from wakeful.service.agents.directories import Directories
 from wakeful.service.runs.run_endings import cancel_wake
 from wakeful.service.runs.token_brake import check_brake
+from wakeful.service.tracing.tracing import current_traceparent
 from wakeful.service.wakes.wake_edits import edit_as_asked
 from wakeful.store.drivers.batching import Together
 from wakeful.store.store import Store, Tx
@@ -42,6 +44,8 @@ class WakeService:
         A recall needs a free slot; a next run replaces the one in its slot; schedules are limited in number. A booking
         of a program counts against the brake of its token.
         """
+        if (traceparent := current_traceparent()) is not None:
+            wake = replace(wake, traceparent=traceparent)
         if wake.kind == "next_run":
             return await self._replace_in_slot(wake)
         if is_braked(wake):

@@ -101,6 +101,9 @@ class HomeRows:
             if len(rows) < _MAX_PAGES:
                 return
 
+    async def count_pages(self, agent_id: str) -> int:
+        return (await self._statements.fetch("count_home_pages", {"agent_id": agent_id}))[0]["pages"]
+
     async def files(self, agent_id: str, folders: Sequence[str]) -> dict[str, HomeFile]:
         """Return the files of a home in some folders by their paths."""
         rows = await self._statements.fetch("home_files_of", {"agent_id": agent_id, "folders": list(folders)})

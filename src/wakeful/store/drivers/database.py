@@ -84,8 +84,11 @@ class Database(Protocol):
         """
         ...
 
-    async def read(self, work: Work[T], *, is_single: bool = False) -> T:
-        """Run work that only reads, on one consistent snapshot. A single statement needs no round trips to get one."""
+    async def read(self, work: Work[T], *, is_single: bool = False, is_long: bool = False) -> T:
+        """Run work that only reads, on one consistent snapshot. A single statement needs no round trips to get one.
+
+        Long work, whose time depends on the amount of data, keeps no other reader waiting.
+        """
         ...
 
     async def run_script(self, script: str) -> None:

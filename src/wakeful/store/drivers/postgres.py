@@ -203,15 +203,18 @@ class PostgresDatabase:
         except StoreUnavailable as error:
             log.warning("notifications for other nodes were lost; they poll", extra={"problem": error.message})
 
-    async def read(self, work: Work[T], *, is_single: bool = False) -> T:
-        return await _reconnecting(lambda: _race(lambda: self._read(work, is_single=is_single)), is_repeatable=True)
+    async def read(self, work: Work[T], *, is_single: bool = False, is_long: bool = False) -> T:
+        seconds = _LONG_SECONDS if is_long else None
+        return await _reconnecting(
+            lambda: _race(lambda: self._read(work, seconds, is_single=is_single)), is_repeatable=True
+        )
 
-    async def _read(self, work: Work[T], *, is_single: bool) -> T:
+    async def _read(self, work: Work[T], seconds: float | None, *, is_single: bool) -> T:
         async with self._acquire(self._pool) as connection:
             if is_single:
-                return await work(PostgresStatements(connection))
+                return await work(PostgresStatements(connection, seconds))
             async with _snapshot(connection):
-                return await work(PostgresStatements(connection))
+                return await work(PostgresStatements(connection, seconds))
 
     async def run_script(self, script: str) -> None:
         async with self._acquire_unlimited() as connection, connection.transaction():
@@ -298,7 +301,7 @@ class PostgresDatabase:
         except BaseException as error:
             if _hangs_up(error):
                 # The connection may be dead: any further request on it, even a cancellation, would wait again.
-                connection.terminate()
+                _terminate(connection)
             raise
         finally:
             with contextlib.suppress(*LOST):  # it is replaced; and what was done on it before is done
@@ -326,7 +329,7 @@ class PostgresDatabase:
             try:
                 yield connection
             except BaseException:
-                connection.terminate()
+                _terminate(connection)
                 raise
             await connection.execute(self._limits.sql())
 
@@ -403,6 +406,11 @@ async def _roll_back(connection: "asyncpg.Connection[Any]", error: BaseException
         return
     with contextlib.suppress(*LOST):  # then there is nothing to roll back, and the first error says more
         await connection.execute("ROLLBACK", timeout=_ROLLBACK_SECONDS)
+
+
+def _terminate(connection: "asyncpg.Connection[Any]") -> None:
+    with contextlib.suppress(asyncpg.InterfaceError):  # the pool has noticed already that it is lost
+        connection.terminate()
 
 
 def _hangs_up(error: BaseException) -> bool:

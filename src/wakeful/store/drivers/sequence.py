@@ -97,10 +97,19 @@ class Sequence:
             return None
 
     def _write(self, number: int, at: datetime) -> None:
-        text = orjson.dumps({"number": number, "at": at.isoformat()}).ljust(_WIDTH - 1) + b"\n"
-        handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            os.pwrite(handle, text, 0)
-            os.ftruncate(handle, len(text))
-        finally:
-            os.close(handle)
+        _write(self._path, number, at)
+
+
+def start_sequence(path: Path, now: datetime) -> None:
+    """Create the file for a store from elsewhere, whose number counts."""
+    _write(path, 0, now)
+
+
+def _write(path: Path, number: int, at: datetime) -> None:
+    text = orjson.dumps({"number": number, "at": at.isoformat()}).ljust(_WIDTH - 1) + b"\n"
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.pwrite(handle, text, 0)
+        os.ftruncate(handle, len(text))
+    finally:
+        os.close(handle)

@@ -5,9 +5,10 @@
 import contextlib
 import fcntl
 import os
+import shutil
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
@@ -21,6 +22,20 @@ T = TypeVar("T")
 
 _BUSY_MS = 20_000
 _PREPARED = 512  # the most that apsw takes
+_INCREMENTAL = 2  # of auto_vacuum
+
+
+class FreePages(NamedTuple):
+    """Pages of a file, and how many of them are free for new data."""
+
+    free: int
+    total: int
+    page_bytes: int
+    can_cut: bool  # the file can get smaller
+
+    @property
+    def bytes(self) -> int:
+        return self.free * self.page_bytes
 
 
 class SqliteDatabase:
@@ -76,8 +91,8 @@ class SqliteDatabase:
     ) -> T:
         return await _opened(self._writer).do(work, "synced" if is_synced else "unsynced")
 
-    async def read(self, work: Work[T], *, is_single: bool = False) -> T:  # noqa: ARG002  (as above)
-        return await _opened(self._reader).do(work)
+    async def read(self, work: Work[T], *, is_single: bool = False, is_long: bool = False) -> T:  # noqa: ARG002
+        return await _opened(self._checkpointer if is_long else self._reader).do(work)
 
     async def run_script(self, script: str) -> None:
         async def work(statements: Statements) -> None:
@@ -107,6 +122,39 @@ class SqliteDatabase:
     async def checkpoint(self) -> None:
         """Move the journal into the file, while others read and write."""
         await _do_bare(self._checkpointer, _checkpoint)
+
+    async def enable_vacuum(self) -> None:
+        """Rewrite a file of an earlier version, so that freed pages can be cut off. It needs room on the disk."""
+
+        def rewrite(connection: apsw.Connection) -> None:
+            has_room = shutil.disk_usage(self.path.parent).free > 3 * size_of(self.path)
+            # Without room it works as before; the file only never gets smaller.
+            if connection.pragma("auto_vacuum") != _INCREMENTAL and has_room:
+                connection.pragma("auto_vacuum", _INCREMENTAL)
+                connection.execute("VACUUM")
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+        await _do_bare(self._writer, rewrite)
+
+    async def free_pages(self) -> FreePages:
+        """Return how much of the file is not used."""
+
+        def read(connection: apsw.Connection) -> FreePages:
+            connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()  # else the pragmas are those of before
+            can_cut = connection.pragma("auto_vacuum") == _INCREMENTAL
+            free, total, size = (connection.pragma(name) for name in ("freelist_count", "page_count", "page_size"))
+            return FreePages(free=int(free), total=int(total), page_bytes=int(size), can_cut=can_cut)
+
+        return await _do_bare(self._reader, read)
+
+    async def cut_off(self, pages: int) -> None:
+        """Give free pages back to the disk: one short transaction, atomic as any other."""
+
+        def cut(connection: apsw.Connection) -> None:
+            for _ in connection.execute(f"PRAGMA incremental_vacuum({pages:d})"):
+                pass
+
+        await _do_bare(self._writer, cut)
 
     async def leave_journal(self) -> None:
         """Close later without moving the journal into the file, so that both stay as they were found."""
@@ -142,6 +190,8 @@ class SqliteDatabase:
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
             # SQLite's own knows only the letters of ASCII; PostgreSQL's knows those of titles in any language.
             connection.create_scalar_function("lower", _lower, 1, deterministic=True)
+            if not size_of(self.path):  # so that freed pages can be cut off; `enable_vacuum` is for other files
+                connection.pragma("auto_vacuum", _INCREMENTAL)
             connection.pragma("journal_mode", "wal")
             connection.pragma("synchronous", "FULL")
             connection.pragma("foreign_keys", True)

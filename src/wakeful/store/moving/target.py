@@ -15,10 +15,10 @@ from wakeful.store.moving.source import Table, Values
 _LOCK = 0x77616B66  # one move at a time
 _FETCH = 500  # rows of a cursor at once
 # Rows of these were made by a person or a server, not by a migration.
-_USED = ("users", "agents", "sessions")
+USED = ("users", "agents", "sessions")
 
 # As the migration that created it: the index is built in the background, at the first start.
-_INDEX_LATER = """
+INDEX_LATER = """
 UPDATE search_progress SET
     sessions_before = (SELECT MAX(id) || '~' FROM sessions), messages_before = (SELECT MAX(id) || '~' FROM messages),
     next_number = 0, done = 0, total = (SELECT COUNT(*) FROM sessions) + (SELECT COUNT(*) FROM messages)
@@ -107,7 +107,7 @@ class Target:
     async def finish(self, move: StoreMove, now: int) -> None:
         """Let servers start on this database."""
         async with self._connection.transaction():
-            await self._connection.execute(_INDEX_LATER)
+            await self._connection.execute(INDEX_LATER)
             await self._connection.execute("UPDATE store_moves SET finished_at = $2 WHERE id = $1", move.id, now)
         await self._connection.execute("ANALYZE")
 
@@ -133,7 +133,7 @@ class Target:
 
     async def refuse_used(self) -> None:
         """Raise if somebody has worked with this database."""
-        used = [name for name in _USED if await self._connection.fetchval(f"SELECT EXISTS (SELECT 1 FROM {name})")]
+        used = [name for name in USED if await self._connection.fetchval(f"SELECT EXISTS (SELECT 1 FROM {name})")]
         if used:
             raise TargetNotEmpty(
                 f"The PostgreSQL database is not empty: it has rows in {', '.join(used)}. Nothing was changed there. "

@@ -111,6 +111,11 @@ class AccountRows:
         await self._statements.fetch("forget_old_passes", _times(now))
         await self._statements.fetch("forget_old_tokens", {"before": to_micros(before)})
 
+    async def end_logins(self, now: datetime) -> int:
+        """Log every browser out, and delete all login links and tickets; return the number of browsers."""
+        await self._statements.fetch("drop_passes", {})
+        return len(await self._statements.fetch("revoke_browsers", {"now": to_micros(now)}))
+
     async def add_pass(self, digest: str, purpose: Purpose, made: Pass, expires_at: datetime, now: datetime) -> None:
         await self._statements.fetch("forget_old_passes", _times(now))
         params = {"digest": digest, "purpose": purpose, "expires_at": to_micros(expires_at)}

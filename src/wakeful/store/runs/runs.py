@@ -17,7 +17,7 @@ from wakeful.domain.texts import title_of
 from wakeful.domain.types import ClaimedRun, Run, RunStatus, WaitingWork
 from wakeful.store import queries
 from wakeful.store.drivers.database import Row, Statements
-from wakeful.store.rows import ADDED_RUN, CLAIMED_RUNS, RUNS, WAITING_WORK, from_micros, to_micros
+from wakeful.store.rows import ADDED_RUN, CLAIMED_RUNS, NOTED_CALL, RUNS, WAITING_WORK, from_micros, to_micros
 
 _LONG_AGO = timedelta(days=7)  # bounds the look at old rows
 _TURN = queries.for_sqlite()["add_runs"].names.index("turn")
@@ -303,8 +303,7 @@ class RunRows:
 
     async def note_calls(self, runs: Sequence[Run]) -> set[str]:
         """Count the current starts of runs as attempts, and return the ids of those that are still their owner's."""
-        rows = [queries.row_of("note_calls", {"id": run.id, "owner": run.owner, "fence": run.fence}) for run in runs]
-        return await self._statements.write_each("note_calls", rows)
+        return await self._statements.write_each("note_calls", [NOTED_CALL(run) for run in runs])
 
     async def leave_probation(self, run_id: str) -> None:
         if await self._statements.fetch("leave_probation", {"id": run_id}):

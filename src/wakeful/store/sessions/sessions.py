@@ -133,6 +133,16 @@ class SessionRows:
             self._statements.news.append(SessionChanged(message.session_id))
         return placed
 
+    async def preload(self, messages: Sequence[Message]) -> None:
+        """Put the history of a conversation into its new session, in a few statements. It is not searched."""
+        if not messages:
+            return
+        taken = {"id": messages[0].session_id, "count": len(messages), "now": to_micros(messages[-1].created_at)}
+        [row] = await self._statements.fetch("take_positions", taken)
+        first = row["last_position"] - len(messages) + 1
+        placed = [MESSAGES.write(replace(each, position=first + place)) for place, each in enumerate(messages)]
+        await self._statements.fetch_many("add_messages", placed)
+
     async def supersede(self, session_id: str, first: int, before: int, run_id: str) -> None:
         """Mark the messages from one position up to another as an earlier version that a run replaces."""
         params = {"session_id": session_id, "first": first, "before": before, "run_id": run_id}

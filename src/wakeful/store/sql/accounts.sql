@@ -88,6 +88,12 @@ ORDER BY created_at, id;
 -- name: revoke_token
 UPDATE tokens SET revoked_at = :now WHERE id = :id AND user_id = :user_id AND revoked_at IS NULL RETURNING id;
 
+-- name: revoke_browsers
+UPDATE tokens SET revoked_at = :now WHERE kind = 'browser' AND revoked_at IS NULL RETURNING id;
+
+-- name: drop_passes
+DELETE FROM passes;
+
 -- name: forget_old_tokens
 -- Those that let nobody in for a while. The owner's own stays, so that a revoked one is still known as revoked.
 DELETE FROM tokens

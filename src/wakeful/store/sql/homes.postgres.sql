@@ -68,6 +68,9 @@ SELECT page_no, bytes FROM home_pages
 WHERE agent_id = :agent_id AND seq > :seq AND page_no > :after
 ORDER BY page_no LIMIT :most;
 
+-- name: count_home_pages
+SELECT COUNT(*) AS pages FROM home_pages WHERE agent_id = :agent_id;
+
 -- name: home_files_of
 SELECT path, kind, mode, size, digest FROM home_files
 WHERE agent_id = :agent_id AND split_part(path, '/', 1) = ANY(CAST(:folders AS TEXT[]));

@@ -7,14 +7,14 @@
 INSERT INTO runs (
     id, agent_id, user_id, session_id, wake_id, kind, trigger, scheduled_by, nominal_at, covers, priority, turn, status,
     reason, note, error, queued_at, started_at, finished_at, owner, lease_until, fence, attempt, has_called,
-    lost_starts, is_resuming, stop_requested_at, node, has_ping, door, token_id,
+    lost_starts, is_resuming, stop_requested_at, node, has_ping, traceparent, door, token_id,
     token_name
 )
 SELECT
     n.id, n.agent_id, n.user_id, n.session_id, n.wake_id, n.kind, n.trigger, n.scheduled_by, n.nominal_at, n.covers,
     n.priority, n.turn, n.status, n.reason, n.note, n.error, n.queued_at, n.started_at, n.finished_at, n.owner,
     n.lease_until, n.fence, n.attempt, n.has_called, n.lost_starts, n.is_resuming, n.stop_requested_at, n.node,
-    n.has_ping, n.door, n.token_id, n.token_name
+    n.has_ping, n.traceparent, n.door, n.token_id, n.token_name
 FROM rows(runs) AS n
 WHERE TRUE
 ON CONFLICT DO NOTHING
@@ -361,8 +361,9 @@ WHERE id = :id AND status = 'running' AND owner = :owner AND fence = :fence
 /*postgres FOR UPDATE */;
 
 -- name: note_calls
--- These starts are about to make their first model or tool call, so they count as attempts from now on.
-UPDATE runs SET has_called = 1
+-- These starts are about to make their first model or tool call, so they count as attempts from now on. The next attempt
+-- of a traced run links to this one.
+UPDATE runs SET has_called = 1, traceparent = n.traceparent
 FROM rows(runs) AS n
 WHERE runs.id = n.id AND COALESCE(runs.status, n.id) = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
 /*postgres RETURNING runs.id */;

@@ -85,6 +85,13 @@ VALUES (
 )
 ON CONFLICT (id) DO NOTHING;
 
+-- name: add_messages
+INSERT INTO messages (id, session_id, position, run_id, role, content, is_recall, source, wake_id, label, data, created_at)
+SELECT
+    n.id, n.session_id, n.position, n.run_id, n.role, n.content, n.is_recall, n.source, n.wake_id, n.label, n.data,
+    n.created_at
+FROM rows(messages) AS n;
+
 -- name: supersede_messages
 -- Everything from a message on becomes an earlier version.
 UPDATE messages SET superseded_by = :run_id

@@ -5,14 +5,14 @@ INSERT INTO wakes (
     id, kind, agent_id, user_id, session_id, slot, call_type, interval_seconds, cron, timezone, wall_clock, until, max_runs,
     booking, nominal_at, attempt_at, first_due_at, is_missed, held_by, comment, instructions, context_views, session_config, priority, on_miss,
     scheduled_by, booked_by_run, tools, ephemeral, status, reason, error, delivery_phase, created_session_id, deferrals, failures,
-    runs_started, muted, ping_to, seen_at, door, token_id, token_name, version, created_at, updated_at
+    runs_started, muted, ping_to, seen_at, traceparent, door, token_id, token_name, version, created_at, updated_at
 )
 SELECT
     n.id, n.kind, n.agent_id, n.user_id, n.session_id, n.slot, n.call_type, n.interval_seconds, n.cron, n.timezone,
     n.wall_clock, n.until, n.max_runs, n.booking, n.nominal_at, n.attempt_at, n.first_due_at, n.is_missed, n.held_by,
     n.comment, n.instructions, n.context_views, n.session_config, n.priority, n.on_miss, n.scheduled_by,
     n.booked_by_run, n.tools, n.ephemeral, n.status, n.reason, n.error, n.delivery_phase, n.created_session_id, n.deferrals,
-    n.failures, n.runs_started, n.muted, n.ping_to, n.seen_at, n.door, n.token_id, n.token_name, n.version, n.created_at,
+    n.failures, n.runs_started, n.muted, n.ping_to, n.seen_at, n.traceparent, n.door, n.token_id, n.token_name, n.version, n.created_at,
     n.updated_at
 FROM rows(wakes) AS n
 WHERE

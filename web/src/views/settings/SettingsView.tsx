@@ -13,6 +13,7 @@ import { setShortcutsOn, useShortcutsOn } from "../../components/keyboard/settin
 import { Fact, Facts } from "../../components/ui/Facts";
 import { SettingsSection } from "../../components/ui/SettingsSection";
 import { BrowserNotifications } from "../inbox/InboxView";
+import { Backups } from "./Backups";
 import { Channels } from "./Channels";
 import { Models } from "./Models";
 import { Nodes } from "./Nodes";
@@ -41,6 +42,7 @@ export default function SettingsView() {
         {isAdmin && me.user.role === "owner" && <People meId={me.user.id} />}
         {isAdmin && me.user.role === "owner" && isShared && <Nodes />}
         {me?.user.role === "owner" && <Storage />}
+        {me?.user.role === "owner" && <Backups />}
         <About />
       </div>
     </div>

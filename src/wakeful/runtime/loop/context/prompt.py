@@ -28,6 +28,7 @@ def system_prompt(briefing: Briefing, run: Run, now: datetime, tools: Collection
     wanted = briefing.session_config.get("prompt_component_selection")
     parts = [
         ("always", agent.system_prompt.strip()),
+        ("always", _from_program(briefing, run)),
         ("base", f"You are the agent {agent.name!r}. {agent.description}".strip()),
         ("base", f"Your user is {briefing.user.name}."),
         ("base", f"Now it is {local:%A, %Y-%m-%d %H:%M:%S} ({zone}, UTC{local:%z})."),
@@ -55,6 +56,13 @@ def steer(plan: str | None, *, can_tick: bool) -> str:
         f"The plan that you wrote for this run:\n{quote_block(plan)}\n"
         "Follow it. If something turns out differently, say so and adapt it." + (_TICK if can_tick else "")
     )
+
+
+def _from_program(briefing: Briefing, run: Run) -> str:
+    """Return what the program that sent the message wants the agent to know."""
+    asked = next((each for each in briefing.messages if each.run_id == run.id and each.role == "user"), None)
+    text = "" if asked is None or briefing.task_from is not None else (asked.data or {}).get("system", "")
+    return f"From the program that your user writes with:\n{text}" if text else ""
 
 
 def _about_task(task_from: str) -> str:

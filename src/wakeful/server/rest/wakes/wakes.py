@@ -24,7 +24,7 @@ NULLABLE = frozenset({"until", "max_runs", "ping_url"})  # in a change, null rem
 
 # The scheduler's own fields of a wake; every other one is shown.
 _INTERNAL = frozenset({"user_id", "slot", "wall_clock", "first_due_at", "is_missed"}) | frozenset(
-    {"ephemeral", "deferrals", "failures", "runs_started", "seen_at", "version"}
+    {"ephemeral", "deferrals", "failures", "runs_started", "seen_at", "traceparent", "version"}
 )
 _NOT_OF_RECALLS = frozenset(
     (

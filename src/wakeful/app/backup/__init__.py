@@ -1,0 +1,1 @@
+"""`wakeful backup` and `wakeful restore`."""

@@ -1,0 +1,181 @@
+"""`wakeful restore`: put a backup into place on this machine. No server may run."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wakeful.cli.arguments.confirm import Yes, confirm
+from wakeful.cli.client import WRONG, fail, failing, read_settings
+from wakeful.cli.ops.backup import ByteProgress, name_some
+from wakeful.cli.remote.target import refuse_remote
+from wakeful.cli.show import AsJson, harmless, show_done
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wakeful.app.backup.restoring import Identity, Passphrase, Plan, Result
+
+_MAX_LISTED = 50
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `wakeful backup` wrote.")],
+    identity: Annotated[
+        list[Path] | None,
+        typer.Option(help="A file with an age identity (AGE-SECRET-KEY-1…) that opens the backup; may be repeated."),
+    ] = None,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Replace present data; an embedded store is moved aside, not deleted."),
+    ] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Restore a backup: check all of it, put it into place, and leave everything paused.
+
+    Every browser is logged out, and no wake fires before `wakeful resume`: the server that the backup was made of may
+    still run.
+    """
+    refuse_remote("`wakeful restore` restores the store of")
+    settings = read_settings()
+    identities = _read_identities(identity or [])
+    from wakeful.app.backup.restoring import RestoreOptions, restore_backup
+
+    show = ByteProgress()
+
+    def find_keys(is_locked: bool) -> "Sequence[Identity | Passphrase]":
+        return _ask_passphrase() if is_locked else identities
+
+    def ask(plan: "Plan") -> None:
+        show.clear()
+        if not as_json:
+            typer.echo(_describe(plan))
+        before = "What is there now is replaced. " if plan.replaces else ""
+        confirm(f"{before}Do you know all these people and tokens, and restore this backup to {plan.place}?", yes)
+
+    with failing():
+        try:
+            options = RestoreOptions(find_keys=find_keys, replaces=replace, confirm=ask, on_bytes=show)
+            result = restore_backup(settings, file, options)
+        finally:
+            show.clear()
+    show_done(_to_json(result), _report(result), as_json)
+
+
+def _read_identities(paths: "Sequence[Path]") -> "list[Identity]":
+    if not paths:
+        return []
+    from wakeful.app.backup.restoring import read_identities
+
+    found: list[Identity] = []
+    for path in paths:
+        try:
+            with failing():
+                found += read_identities(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            fail(f"The file {str(path)!r} cannot be read: {error}.", WRONG)
+    return found
+
+
+def _ask_passphrase() -> "list[Passphrase]":
+    if not sys.stdin.isatty():
+        fail("This backup is encrypted to a passphrase, and there is no terminal to ask for it on.", WRONG)
+    from wakeful.app.backup.restoring import Passphrase
+
+    return [Passphrase(typer.prompt("Passphrase of the backup", hide_input=True, err=True))]
+
+
+def _describe(plan: "Plan") -> str:
+    """Return what is in a backup, with the people and tokens that will have access."""
+    head, restored = plan.head, plan.restored
+    lines = [
+        f"Backup of {head.made_at} by Wakeful {head.version}: {_count(restored.agents, 'agent')}, "
+        f"{_count(len(restored.people), 'user')}. "
+        "All of it was read and is as its manifest says.",
+        "People, and tokens that will work:",
+    ]
+    for person in restored.people[:_MAX_LISTED]:
+        lines.append(f"  {harmless(person.user.name)} ({person.user.role})")
+        for token in person.tokens:
+            lines.append(f"    {harmless(token.name)} · {token.scope} · since {token.created_at:%Y-%m-%d}")
+    if len(restored.people) > _MAX_LISTED:
+        lines.append(f"  … and {len(restored.people) - _MAX_LISTED} more")
+    if restored.browsers:
+        lines.append(f"{_count(restored.browsers, 'logged-in browser')} will be logged out; login links end, too.")
+    return "\n".join(lines)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _report(result: "Result") -> str:
+    plan, restored = result.plan, result.plan.restored
+    lines = [f"Restored to {plan.place}. Everything is paused."]
+    if result.aside is not None:
+        lines.append(f"The data that was there is in {result.aside}; delete it when you no longer need it.")
+    if result.recovery_key is not None:
+        lines.append(f"The device key came with the backup. Its recovery key is {result.recovery_key}")
+    if plan.settings_file is not None:
+        lines.append(f"The settings are in {plan.settings_file}. Compare paths, addresses and secrets in it.")
+    if plan.head.agents_elsewhere:
+        lines.append(
+            "The files of these agents were in the data directory of a node, and are not in the backup: "
+            + name_some(plan.head.agents_elsewhere)
+        )
+    if plan.locked:
+        lines.append(f"The device key does not open the databases of these agents: {name_some(plan.locked)}")
+    for names, words in ((plan.left_out, "Not in the backup"), (plan.changed, "Changed while they were backed up")):
+        if names:
+            lines.append(f"{words}: {name_some(names)}")
+    if restored.interrupted:
+        lines.append(
+            f"{_count(restored.interrupted, 'run')} not over when the backup was made: interrupted, and can be "
+            "continued."
+        )
+    return "\n".join([*lines, *_will_run(result)])
+
+
+def _will_run(result: "Result") -> list[str]:
+    restored = result.plan.restored
+    lines = ["When you resume:"]
+    if not restored.overdue and not restored.waiting:
+        lines.append("  nothing is scheduled.")
+    if restored.overdue:
+        lines.append(
+            f"  {_count(restored.overdue, 'wake')} due since the backup: each runs once or is skipped, as its booking "
+            "says for missed ones."
+        )
+    if restored.waiting:
+        lines.append(f"  {_count(restored.waiting, 'wake')} due later; the first:")
+        lines += [
+            f"    {wake.nominal_at:%Y-%m-%d %H:%M} UTC · {harmless(wake.comment or wake.instructions)[:60]}"
+            for wake in restored.next_wakes
+        ]
+    lines.append(
+        "Next: make sure that the server of the backup does not run any more, start this one, look at the agenda, and "
+        "end the pause with `wakeful resume` or on the page."
+    )
+    return lines
+
+
+def _to_json(result: "Result") -> dict[str, Any]:
+    plan, restored = result.plan, result.plan.restored
+    return {
+        "place": plan.place,
+        "made_at": plan.head.made_at,
+        "aside": None if result.aside is None else str(result.aside),
+        "settings_file": None if plan.settings_file is None else str(plan.settings_file),
+        "people": [
+            {"name": each.user.name, "role": each.user.role, "tokens": [token.name for token in each.tokens]}
+            for each in restored.people
+        ],
+        "agents": restored.agents,
+        "browsers_logged_out": restored.browsers,
+        "interrupted_runs": restored.interrupted,
+        "overdue_wakes": restored.overdue,
+        "waiting_wakes": restored.waiting,
+        "locked": list(plan.locked),
+    }

@@ -1,0 +1,1 @@
+"""Backups: recipients, and when scheduled ones are due."""

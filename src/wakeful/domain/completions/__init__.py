@@ -1,0 +1,1 @@
+"""Chat completions: agents for programs that speak OpenAI's protocol."""

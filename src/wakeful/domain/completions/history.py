@@ -1,0 +1,116 @@
+"""Which session a conversation goes on in: clients send the whole history and mostly no id.
+
+A session is known by a digest of what its client had sent with the last message. A request whose history goes up to
+there, and has the answer that was given, goes on in that session; an edited history does not match, and gets a new one.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from typing import Literal
+
+from wakeful.domain.completions.request import CompletionRequest, Said
+from wakeful.domain.types import Message
+
+KEPT = timedelta(days=30)  # after the last message
+MAX_KEY = 500  # characters of a header
+# Clients put thoughts into the text of an answer; they are not part of it.
+_THOUGHTS = re.compile(r"<details\b[^>]*\btype=\"reasoning\".*?</details>|<think>.*?</think>", re.DOTALL)
+_NO_KEYS = frozenset({"", "new", "null", "none", "undefined"})  # of a conversation that has no id yet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSession:
+    """A session that a program goes on with, and the last message it sent there."""
+
+    session_id: str
+    user_id: str
+    client_key: str | None
+    history_key: str
+    run_id: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientKey:
+    """A client's own name for a conversation."""
+
+    header: str
+    value: str
+    is_session: bool = False  # the client names the session, so its history does not matter
+
+
+def read_key(header: str, value: str | None, *, is_session: bool = False) -> ClientKey | None:
+    """Read a header; None if it names no conversation."""
+    value = (value or "").strip()
+    if value.lower() in _NO_KEYS or value.startswith("{{"):  # a variable that the client did not replace
+        return None
+    return ClientKey(header=header.lower(), value=value, is_session=is_session)
+
+
+def key_of(key: ClientKey, token_id: str, agent_id: str) -> str:
+    """Return a digest of a client's own key. Another token or agent has other conversations under the same key."""
+    return _digest("key", token_id, agent_id, key.header, key.value)
+
+
+def history_key(said: Sequence[Said], token_id: str, agent_id: str) -> str:
+    """Return a digest of a conversation."""
+    return _digest("history", token_id, agent_id, *(part for each in said for part in (each.role, _plain(each.text))))
+
+
+def key_after(request: CompletionRequest, token_id: str, agent_id: str) -> str:
+    """Return the digest under which the next request finds the session of this one."""
+    return history_key((*request.history, request.last), token_id, agent_id)
+
+
+def key_before(request: CompletionRequest, token_id: str, agent_id: str) -> str | None:
+    """Return the digest under which the request before this one left its session; None: this is the first."""
+    before = request.until_asked_before
+    return history_key(before, token_id, agent_id) if before else None
+
+
+def shown_answer(steps: Sequence[Message]) -> str:
+    """Return the text of a run that its client was shown: everything that the agent wrote, in order."""
+    texts = [(step.data or {}).get("written") or step.content for step in steps if is_said(step)]
+    return "\n\n".join(text.strip() for text in texts if text.strip())
+
+
+def shown_thoughts(steps: Sequence[Message]) -> str:
+    """Return the reasoning of a run."""
+    texts = [(step.data or {}).get("thinking") or "" for step in steps if is_said(step)]
+    return "\n\n".join(text.strip() for text in texts if text.strip())
+
+
+def is_said(step: Message) -> bool:
+    return step.role == "assistant" and step.source is None
+
+
+def is_next(request: CompletionRequest, steps: Sequence[Message]) -> bool:
+    """Return whether a request follows the message that began a run: the same question stands before its last one."""
+    asked = next((step.content for step in steps if step.role == "user"), None)
+    return asked is not None and request.asked_before is not None and _plain(asked) == _plain(request.asked_before)
+
+
+def compare_answer(given: str, steps: Sequence[Message], *, is_over: bool) -> Literal["same", "part", "other"]:
+    """Compare the answer in a client's history with the one of a run. A client that hung up has a part of it."""
+    theirs, ours = _plain(_THOUGHTS.sub("", given)), _plain(shown_answer(steps))
+    if theirs == ours:
+        return "same"
+    is_part = ours.startswith(theirs) or (not is_over and theirs.startswith(ours))
+    return "part" if is_part else "other"
+
+
+def _plain(text: str) -> str:
+    """Return a text without its spaces: clients trim and reflow them."""
+    return "".join(text.split())
+
+
+def _digest(*parts: str) -> str:
+    digest = blake2b(digest_size=24)
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8))
+        digest.update(data)
+    return digest.hexdigest()

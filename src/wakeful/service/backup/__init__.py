@@ -1,0 +1,1 @@
+"""Backups: one encrypted file with everything, and what is read from one."""

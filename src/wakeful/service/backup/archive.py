@@ -1,0 +1,304 @@
+"""The inside of a backup: a tar file that begins with a description and ends with a manifest of sizes and hashes.
+
+It is not compressed: most of it is encrypted, and so no member can be larger than the file itself.
+"""
+
+import json
+import os
+import tarfile
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from typing import Any, Literal, cast
+
+from wakeful.domain.errors import Invalid
+from wakeful.service.backup.age import BackupDamaged, Readable
+
+FORMAT = 1
+HEAD = "wakeful-backup.json"
+KEYS = "keys.json"
+MANIFEST = "manifest.json"
+TOPS = ("store", "agents", "mcp", "settings")  # of everything else in the file
+
+PIECE = 1024 * 1024
+_MAX_JSON = 512 * 1024 * 1024  # of the manifest: about four million files
+_BLOCK = 512
+_ENCODING = "utf-8"
+
+Kind = Literal["file", "folder", "link"]
+
+
+class UnfitBackup(Invalid):
+    """A file that was written by something else, or to do harm."""
+
+    code = "unfit_backup"
+
+
+class BackupIsNewer(Invalid):
+    code = "backup_is_newer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """A description of the server that a backup was made of."""
+
+    made_at: str
+    version: str  # of Wakeful
+    store: Literal["embedded", "postgres"]
+    schema: int  # the last migration
+    device_key: str  # fingerprint
+    is_store_encrypted: bool  # with the device key
+    format: int = FORMAT
+    agents_elsewhere: list[str] = field(default_factory=list[str])  # whose files no backup of this node has
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """Secrets, only if they were asked for."""
+
+    device_key: str  # hexadecimal
+    settings: str | None  # the settings file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A member of the tar file."""
+
+    name: str
+    kind: Kind = "file"
+    size: int = 0
+    mode: int = 0o600
+    mtime: float = 0
+    target: str = ""  # of a link
+
+
+# ── Writing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class ArchiveWriter:
+    """Produces the bytes of a tar file, and counts what its manifest says."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, tuple[int, str]] = {}
+        self.left_out: list[str] = []  # sockets, devices, and what could not be read
+        self.changed: list[str] = []  # files that became shorter while they were read
+
+    def small(self, entry: Entry, data: bytes = b"") -> bytes:
+        """Return a whole member."""
+        self._note(entry.name, len(data) if entry.kind == "file" else 0, sha256(data or os.fsencode(entry.target)))
+        return _header(entry, len(data)) + data + _padding(len(data))
+
+    def file(self, entry: Entry, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield a member of a size that is known before. What is missing at its end is filled with zeros."""
+        yield _header(entry, entry.size)
+        digest, left = sha256(), entry.size
+        for piece in pieces:
+            piece = piece[:left]
+            digest.update(piece)
+            left -= len(piece)
+            yield piece
+            if not left:
+                break
+        if left:
+            self.changed.append(entry.name)
+        while left:
+            piece = bytes(min(left, PIECE))
+            digest.update(piece)
+            left -= len(piece)
+            yield piece
+        self._note(entry.name, entry.size, digest)
+        yield _padding(entry.size)
+
+    def head(self, head: Head) -> bytes:
+        return _json_member(HEAD, asdict(head))
+
+    def finish(self) -> bytes:
+        """Return the manifest and the end of the tar file."""
+        said = {"entries": self._entries, "left_out": self.left_out, "changed": self.changed}
+        return _json_member(MANIFEST, said) + bytes(2 * _BLOCK)
+
+    def _note(self, name: str, size: int, digest: Any) -> None:
+        self._entries[name] = (size, digest.hexdigest())
+
+
+def keys_member(keys: Keys) -> bytes:
+    """Return the member with the keys, which comes before everything else."""
+    return _json_member(KEYS, asdict(keys))
+
+
+def coalesced(pieces: Generator[bytes]) -> Generator[bytes]:
+    """Yield pieces of about a megabyte, whatever the size of the members; the last one may be empty."""
+    waiting: list[bytes] = []
+    size = 0
+    with closing(pieces):
+        for piece in pieces:
+            waiting.append(piece)
+            size += len(piece)
+            if size >= PIECE:
+                yield b"".join(waiting)
+                waiting, size = [], 0
+    yield b"".join(waiting)
+
+
+def _json_member(name: str, value: Any) -> bytes:
+    data = json.dumps(value).encode()  # names that are not UTF-8 are kept as escapes
+    return _header(Entry(name=name), len(data)) + data + _padding(len(data))
+
+
+def _header(entry: Entry, size: int) -> bytes:
+    info = tarfile.TarInfo(entry.name)
+    info.type = {"file": tarfile.REGTYPE, "folder": tarfile.DIRTYPE, "link": tarfile.SYMTYPE}[entry.kind]
+    info.size, info.mode, info.mtime, info.linkname = size, entry.mode, entry.mtime, entry.target
+    return info.tobuf(tarfile.PAX_FORMAT, _ENCODING, "surrogateescape")
+
+
+def _padding(size: int) -> bytes:
+    return bytes(-size % _BLOCK)
+
+
+# ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class ArchiveReader:
+    """Reads a tar file from its beginning to its end, and compares it with its manifest."""
+
+    def __init__(self, source: Readable) -> None:
+        try:
+            # pyright knows no type for a file object that only reads.
+            self._tar = tarfile.open(  # noqa: SIM115  (closed with its source)
+                fileobj=cast("Any", source), mode="r|", bufsize=PIECE, encoding=_ENCODING, errors="surrogateescape"
+            )
+        except tarfile.TarError as error:
+            raise _foreign() from error
+        self._members = self._iterate()
+        self._seen: dict[str, tuple[int, str]] = {}
+        self.keys: Keys | None = None
+        first = next(self._members, None)
+        if first is not None and first.name == KEYS:
+            self.keys = _parse(Keys, self._read_json(first))
+            first = next(self._members, None)
+        if first is None or first.name != HEAD:
+            raise _foreign()
+        self.head = _parse_head(self._read_json(first))
+        self.left_out: list[str] = []
+        self.changed: list[str] = []
+
+    def entries(self) -> Iterator[tuple[Entry, Iterator[bytes]]]:
+        """Yield every entry with its content, and raise at the end unless all is as the manifest says."""
+        for member in self._members:
+            if member.name == MANIFEST:
+                self._compare(self._read_json(member))
+                if next(self._members, None) is not None:
+                    raise _unfit(member.name, "something follows the manifest")
+                return
+            entry = _check(member)
+            if entry.name in self._seen:
+                raise _unfit(entry.name, "it is there twice")
+            digest = sha256(os.fsencode(entry.target))
+            pieces = self._pieces(member, digest)
+            yield entry, pieces
+            for _ in pieces:
+                pass  # what the caller did not read is part of the hash, too
+            self._seen[entry.name] = (entry.size, digest.hexdigest())
+        raise BackupDamaged("The manifest at the end of the backup is missing. Nothing was changed.")
+
+    def _iterate(self) -> Iterator[tarfile.TarInfo]:
+        try:
+            while (member := self._tar.next()) is not None:
+                self._tar.members = []  # pyright: ignore[reportAttributeAccessIssue]  (it would keep every one)
+                yield member
+        except (tarfile.TarError, UnicodeError, ValueError, EOFError) as error:
+            raise BackupDamaged(f"The inside of the backup cannot be read ({error}). Nothing was changed.") from error
+
+    def _pieces(self, member: tarfile.TarInfo, digest: Any) -> Iterator[bytes]:
+        if not member.isreg():
+            return
+        content, left = self._tar.extractfile(member), member.size
+        assert content is not None
+        while left:
+            try:
+                piece = content.read(min(left, PIECE))
+            except (tarfile.TarError, EOFError) as error:
+                raise BackupDamaged(f"{member.name!r} in the backup is cut off. Nothing was changed.") from error
+            if not piece:
+                raise BackupDamaged(f"{member.name!r} in the backup is cut off. Nothing was changed.")
+            left -= len(piece)
+            digest.update(piece)
+            yield piece
+
+    def _read_json(self, member: tarfile.TarInfo) -> Any:
+        if not member.isreg() or member.size > _MAX_JSON:
+            raise _foreign()
+        try:
+            return json.loads(b"".join(self._pieces(member, sha256())))
+        except ValueError as error:
+            raise _foreign() from error
+
+    def _compare(self, manifest: Any) -> None:
+        try:
+            expected = {name: (int(size), str(digest)) for name, (size, digest) in manifest["entries"].items()}
+            self.left_out, self.changed = list(manifest["left_out"]), list(manifest["changed"])
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise _foreign() from error
+        for name, (size, digest) in self._seen.items():
+            if name not in expected:
+                raise _unfit(name, "the manifest does not have it")
+            if size > expected[name][0]:
+                raise _unfit(name, f"it has {size:,} bytes, and the manifest says {expected[name][0]:,}")
+            if (size, digest) != expected[name]:
+                raise BackupDamaged(f"{name!r} is not as the manifest says. Nothing was changed.")
+        missing = [name for name in expected if name not in self._seen]
+        if missing:
+            raise BackupDamaged(f"{missing[0]!r} is missing in the backup. Nothing was changed.")
+
+
+def _check(member: tarfile.TarInfo) -> Entry:
+    """Refuse everything that could lead out of the folder that a backup is restored to."""
+    name = member.name
+    parts = name.split("/")
+    if name.startswith("/"):
+        raise _unfit(name, "its path is absolute")
+    if any(part in ("", ".", "..") for part in parts) or "\0" in name:
+        raise _unfit(name, "its path leads elsewhere")
+    if parts[0] not in TOPS:
+        raise _unfit(name, "backups have no such folder")
+    if member.issparse() or not (member.isreg() or member.isdir() or member.issym()):
+        what = "a hard link" if member.islnk() else "a device, or something else than a file, folder or link"
+        raise _unfit(name, f"it is {what}")
+    kind: Kind = "file" if member.isreg() else "folder" if member.isdir() else "link"
+    return Entry(
+        name=name,
+        kind=kind,
+        size=member.size if kind == "file" else 0,
+        mode=member.mode & 0o777,  # never setuid
+        mtime=member.mtime,
+        target=member.linkname if kind == "link" else "",
+    )
+
+
+def _parse_head(value: Any) -> Head:
+    number = cast("dict[str, Any]", value).get("format") if isinstance(value, dict) else None
+    if isinstance(number, int) and number > FORMAT:
+        raise BackupIsNewer(
+            f"This backup has format {number}, and this version of Wakeful reads up to {FORMAT}. Nothing was changed. "
+            "Restore it with the version that made it, or a later one."
+        )
+    return _parse(Head, value)
+
+
+def _parse(kind: type[Any], value: Any) -> Any:
+    try:
+        return kind(**value)
+    except TypeError as error:
+        raise _foreign() from error
+
+
+def _foreign() -> UnfitBackup:
+    return UnfitBackup("This is an age file, but not a backup of Wakeful: it has another content. Nothing was changed.")
+
+
+def _unfit(name: str, problem: str) -> UnfitBackup:
+    return UnfitBackup(
+        f"The backup has {name!r}, which is refused: {problem}. Wakeful makes no such file. Nothing was changed."
+    )

@@ -1,0 +1,276 @@
+"""The content of a backup, as it was at one moment, read while others write.
+
+On an embedded store, every database is pinned at the beginning: a read transaction keeps its file and its journal as
+they are then, so that both can be copied byte by byte, encrypted as they are. The files of agents have no transactions:
+each is copied as it is found. On PostgreSQL everything comes from one snapshot.
+"""
+# apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
+# pyright: reportUnknownMemberType=false
+
+import asyncio
+import os
+import stat
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import apsw
+
+from wakeful.service.backup.archive import PIECE, ArchiveWriter, Entry, Head, coalesced
+from wakeful.service.backup.threads import to_its_end
+from wakeful.store.backup.postgres_snapshot import PostgresSnapshot
+from wakeful.store.drivers.sqlite import size_of
+
+STORE_FILE = "wakeful.sqlite"
+SETTINGS = "settings/wakeful.toml"
+TABLES = "store/tables.json"
+DATABASE_FILE = "db.sqlite"
+KEY_FILE = "db.key"
+
+_SNAPSHOTS = "snapshots"
+_SMALL = 4 * 1024 * 1024  # bytes; read at once, so that a file that is being rewritten is whole
+_TRIES = 50
+_MAX_DEPTH = 64  # of folders
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a fifo must not make us wait
+
+Connect = Callable[[], apsw.Connection]
+
+
+@dataclass(slots=True)
+class Pin:
+    """A database whose file and journal stay as they are until it is let go."""
+
+    path: Path
+    name: str  # in the backup
+    connection: apsw.Connection | None = None  # None: nobody else has it open
+    is_alone: bool = False  # its journal is not needed
+    _open: list[int] = field(default_factory=list[int])
+
+    @classmethod
+    def take(cls, path: Path, name: str, connect: Connect | None) -> "Pin":
+        if connect is None:
+            return cls(path, name)
+        connection = connect()
+        try:
+            for _ in range(_TRIES):
+                if cls._begin(path, connection):
+                    return cls(path, name, connection, is_alone=True)
+                connection.execute("ROLLBACK")
+            connection.execute("BEGIN")
+            connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchall()
+        except BaseException:
+            connection.close()
+            raise
+        return cls(path, name, connection)
+
+    @staticmethod
+    def _begin(path: Path, connection: apsw.Connection) -> bool:
+        """Begin a read transaction; return whether the journal is empty in it, so that the file alone has that state.
+
+        While such a transaction is open, nobody moves later pages from the journal into the file.
+        """
+        with suppress(apsw.BusyError):
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        connection.execute("BEGIN")
+        connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchall()
+        return not size_of(path.with_name(f"{path.name}-wal"))
+
+    def read(self, archive: ArchiveWriter) -> Iterator[bytes]:
+        # If others write all the time, the journal is never empty. Then the file may get pages of it meanwhile, but
+        # both together are a sound state, a moment later.
+        for end in ("",) if self.is_alone else ("", "-wal"):
+            try:
+                handle = os.open(self.path.with_name(self.path.name + end), _READ)
+            except FileNotFoundError:
+                continue
+            self._open.append(handle)
+            entry = Entry(name=self.name + end, size=os.fstat(handle).st_size)
+            yield from archive.file(entry, _pieces(handle))
+
+    def let_go(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
+        while self._open:  # last: closing any descriptor of a file ends this process's locks on it
+            os.close(self._open.pop())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddedContents:
+    """An embedded store, and the agents' folders beside it."""
+
+    data_dir: Path
+    connect_store: Connect | None
+    connect_agent: Callable[[str], apsw.Connection | None] | None  # None: the server does not run
+
+    def stream(self, archive: ArchiveWriter) -> Generator[bytes]:
+        pins = self._pin_all()
+        try:
+            yield from self._read(archive, pins)
+        finally:
+            for pin in pins:
+                pin.let_go()
+
+    def _read(self, archive: ArchiveWriter, pins: Sequence[Pin]) -> Iterator[bytes]:
+        for pin in pins:
+            folder = pin.path.parent
+            if pin.path.name == DATABASE_FILE:  # with its key, which could be rotated later
+                yield from self._with_database(archive, folder)
+            yield from pin.read(archive)
+            pin.let_go()
+        yield from _one(archive, self.data_dir, "directory.json", "store/directory.json")
+        for top in ("agents", "mcp"):
+            yield from tree(archive, self.data_dir / top, top, _is_read)
+
+    def _with_database(self, archive: ArchiveWriter, folder: Path) -> Iterator[bytes]:
+        name = f"agents/{folder.name}"
+        yield from _one(archive, folder, KEY_FILE, f"{name}/{KEY_FILE}")
+        yield from tree(archive, folder / _SNAPSHOTS, f"{name}/{_SNAPSHOTS}", lambda _: False)
+
+    def _pin_all(self) -> list[Pin]:
+        """Pin the store first: a database that is a moment ahead of it is as after a crash, one behind is a loss."""
+        pins = [Pin.take(self.data_dir / STORE_FILE, f"store/{STORE_FILE}", self.connect_store)]
+        try:
+            for path in sorted((self.data_dir / "agents").glob(f"*/{DATABASE_FILE}")):
+                agent_id = path.parent.name
+                connection = None if self.connect_agent is None else self.connect_agent(agent_id)
+                connect = None if connection is None else lambda found=connection: found
+                with suppress(FileNotFoundError):
+                    pins.append(Pin.take(path, f"agents/{agent_id}/{DATABASE_FILE}", connect))
+        except BaseException:
+            for pin in pins:
+                pin.let_go()
+            raise
+        return pins
+
+
+def _is_read(path: str) -> bool:
+    """Return whether something in an agent's folder was read with its database, or is of no use elsewhere."""
+    parts = path.split("/")
+    if len(parts) != 3 or parts[0] != "agents":
+        return False
+    return parts[2].startswith((DATABASE_FILE, KEY_FILE, ".")) or parts[2] == _SNAPSHOTS
+
+
+async def stream(
+    head: Head,
+    settings: str | None,
+    store: EmbeddedContents | PostgresSnapshot,
+    on_written: Callable[[int], None] = lambda _: None,
+) -> AsyncGenerator[bytes]:
+    """Yield the inside of a backup in pieces of about a megabyte."""
+    archive = ArchiveWriter()
+    yield archive.head(head)
+    if settings is not None:
+        yield archive.small(Entry(name=SETTINGS), settings.encode())
+    if isinstance(store, PostgresSnapshot):
+        async for piece in _tables(archive, store):
+            on_written(len(piece))
+            yield piece
+    else:
+        pieces = coalesced(store.stream(archive))
+        try:
+            while piece := await to_its_end(lambda: next(pieces, b"")):
+                on_written(len(piece))
+                yield piece
+        finally:
+            await asyncio.to_thread(pieces.close)
+    yield await asyncio.to_thread(archive.finish)
+
+
+async def _tables(archive: ArchiveWriter, snapshot: PostgresSnapshot) -> AsyncGenerator[bytes]:
+    tables = await snapshot.tables()
+    yield archive.small(Entry(name=TABLES), snapshot.describe(tables))
+    for table in tables:
+        number = 0
+        async for piece in snapshot.rows(table):
+            entry = Entry(name=f"store/{table.name}/{number:08}")
+            yield await asyncio.to_thread(archive.small, entry, piece)
+            number += 1
+
+
+# ── Files, without following links ──────────────────────────────────────────────────────────────────────────────────
+
+
+def tree(archive: ArchiveWriter, root: Path, name: str, is_skipped: Callable[[str], bool]) -> Iterator[bytes]:
+    """Yield a folder and everything in it. Links are kept as links; sockets, fifos and devices are left out."""
+    try:
+        handle = os.open(root, _FOLDER)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    yield from _folder(archive, handle, name, is_skipped)
+
+
+def _folder(archive: ArchiveWriter, handle: int, name: str, is_skipped: Callable[[str], bool]) -> Iterator[bytes]:
+    try:
+        status = os.fstat(handle)
+        mode = stat.S_IMODE(status.st_mode)
+        yield archive.small(Entry(name=name, kind="folder", mode=mode, mtime=status.st_mtime))
+        for each in sorted(os.listdir(handle)):
+            path = f"{name}/{each}"
+            if not is_skipped(path):
+                yield from _in_folder(archive, handle, each, path, is_skipped)
+    finally:
+        os.close(handle)
+
+
+def _in_folder(
+    archive: ArchiveWriter, handle: int, name: str, path: str, is_skipped: Callable[[str], bool]
+) -> Iterator[bytes]:
+    try:
+        status = os.stat(name, dir_fd=handle, follow_symlinks=False)
+        if stat.S_ISLNK(status.st_mode):
+            target = os.readlink(name, dir_fd=handle)
+            yield archive.small(Entry(name=path, kind="link", mode=0o777, mtime=status.st_mtime, target=target))
+            return
+        is_folder = stat.S_ISDIR(status.st_mode) and path.count("/") < _MAX_DEPTH
+        if not is_folder and not stat.S_ISREG(status.st_mode):
+            archive.left_out.append(path)
+            return
+        found = os.open(name, _FOLDER if is_folder else _READ, dir_fd=handle)
+    except FileNotFoundError:
+        return  # deleted meanwhile
+    except OSError:  # replaced meanwhile, or not readable
+        archive.left_out.append(path)
+        return
+    if is_folder:
+        yield from _folder(archive, found, path, is_skipped)
+        return
+    try:
+        yield from _file(archive, found, path)
+    finally:
+        os.close(found)
+
+
+def _one(archive: ArchiveWriter, folder: Path, name: str, path: str) -> Iterator[bytes]:
+    try:
+        handle = os.open(folder / name, _READ)
+    except FileNotFoundError:
+        return
+    try:
+        yield from _file(archive, handle, path)
+    finally:
+        os.close(handle)
+
+
+def _file(archive: ArchiveWriter, handle: int, path: str) -> Iterator[bytes]:
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        archive.left_out.append(path)
+        return
+    entry = Entry(name=path, size=status.st_size, mode=stat.S_IMODE(status.st_mode), mtime=status.st_mtime)
+    if entry.size > _SMALL:
+        yield from archive.file(entry, _pieces(handle))
+    else:
+        yield archive.small(entry, b"".join(_pieces(handle, _SMALL)))
+
+
+def _pieces(handle: int, most: int | None = None) -> Iterator[bytes]:
+    left = most
+    while piece := os.read(handle, PIECE if left is None else min(PIECE, left)):
+        yield piece
+        if left is not None:
+            left -= len(piece)

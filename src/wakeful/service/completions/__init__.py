@@ -1,0 +1,1 @@
+"""Agents for programs that speak OpenAI's protocol."""

@@ -1,0 +1,313 @@
+"""Chat completions: find the session that a conversation goes on in, ask its agent, and follow the run."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from wakeful.clock import Clock
+from wakeful.domain import ids
+from wakeful.domain.completions import answer, history, models
+from wakeful.domain.completions.history import ClientKey, ClientSession
+from wakeful.domain.completions.request import AN_IMAGE, CompletionRequest, Said
+from wakeful.domain.completions.side_requests import BudgetUsedUp, SideRequestsOff
+from wakeful.domain.errors import Conflict, Unavailable
+from wakeful.domain.people.accounts import Identity
+from wakeful.domain.runs.runs import SessionBusy
+from wakeful.domain.types import Agent, Message, Run, RunUsage, Session
+from wakeful.service.agents.agents import AgentService
+from wakeful.service.metrics.metrics import Metrics
+from wakeful.service.runs.runs import NOTHING, Attached, RunService, name_images
+from wakeful.service.sessions.following import Following, Frame
+from wakeful.store.store import Store, Tx
+
+log = logging.getLogger(__name__)
+
+WAIT_SECONDS = 20  # for another run of the session
+RETRY_AFTER = 10  # seconds
+QUIET = timedelta(seconds=10)  # then a stream sends a comment, so that nothing on the way closes it
+
+
+class StillBusy(Conflict):
+    code = "session_busy"
+    seconds: int | None = RETRY_AFTER
+
+    def __init__(self, run: Run) -> None:
+        what = "a scheduled run" if run.is_headless else "another message"
+        super().__init__(
+            f"The agent is still working on {what} in this conversation (run {run.id!r}), and has not ended within "
+            f"{WAIT_SECONDS} s. Nothing was sent. Send it again later, or stop that run."
+        )
+
+
+class OtherAgent(Conflict):
+    code = "other_agent"
+
+    def __init__(self, session: Session, model: str) -> None:
+        super().__init__(
+            f"Session {session.id!r} is one of the agent 'agent:{session.agent_id}', and the request asks {model!r}. "
+            "Ask that agent, or leave the header X-Wakeful-Session out."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A run that answers a request."""
+
+    run: Run
+    session_id: str
+    after: int  # the number of the last frame before it
+    is_found: bool  # its session has a key, or was matched, so the client can come back to it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """A whole answer."""
+
+    text: str
+    thoughts: str = ""
+    finish_reason: Literal["stop", "length"] = "stop"
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideAnswer:
+    """A model's answer outside of any run, and its usage."""
+
+    text: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cost_micros: int | None
+    seconds: float
+
+
+AskAside = Callable[[Agent, str, str], Awaitable[SideAnswer]]  # the agent, a system prompt and a message
+
+
+class Completions:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        agents: AgentService,
+        runs: RunService,
+        following: Following,
+        metrics: Metrics,
+        ask_aside: AskAside,
+        *,
+        answers_side_requests: bool = True,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._agents = agents
+        self._runs = runs
+        self._following = following
+        self._metrics = metrics
+        self._ask_aside = ask_aside
+        self._answers_side_requests = answers_side_requests
+        self.quiet = QUIET
+        self.wait_seconds: float = WAIT_SECONDS
+        self._stops: set[asyncio.Task[None]] = set()
+
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    async def models(self, user_id: str) -> list[tuple[str, Agent]]:
+        """Return the user's agents, with the name of each as a model."""
+        agents = await self._agents.of_user(user_id)
+        return [(models.model_of(agent, agents), agent) for agent in agents]
+
+    async def model(self, model: str, user_id: str) -> tuple[str, Agent]:
+        agents = await self._agents.of_user(user_id)
+        agent = models.find_agent(model, agents)
+        return models.model_of(agent, agents), agent
+
+    async def ask(
+        self,
+        caller: Identity,
+        request: CompletionRequest,
+        key: ClientKey | None = None,
+        attached: Attached = NOTHING,
+    ) -> Asked:
+        """Add the last message to the session of its conversation, and queue the run that answers it.
+
+        A conversation that is not known gets a new session, with its history. If the session is busy, its run may end
+        within 20 seconds.
+        """
+        agent = models.find_agent(request.model, await self._agents.of_user(caller.user.id))
+        until = self._clock.monotonic() + self.wait_seconds
+        while True:
+            try:
+                return await self._ask_now(caller, agent, request, key, attached)
+            except SessionBusy as busy:
+                if not await self._following.wait_for_end(busy.run, until):
+                    raise StillBusy(busy.run) from None
+
+    def follow(self, asked: Asked) -> AsyncGenerator[Frame | None]:
+        """Yield the frames of the run that answers; None after each time without one."""
+        return self._following.follow(asked.run, asked.after, self.quiet)
+
+    async def finish(self, asked: Asked) -> Completion:
+        """Return the whole answer of a run that has ended."""
+
+        async def work(tx: Tx) -> Completion:
+            run = await tx.runs.read(asked.run.id)
+            steps = await tx.sessions.steps_of(run.id)
+            usage = await tx.usage.of_run(run.id)
+            return Completion(
+                text=history.shown_answer(steps),
+                thoughts=history.shown_thoughts(steps),
+                finish_reason=answer.finish_reason(run.note),
+                input_tokens=0 if usage is None else usage.input_tokens,
+                output_tokens=0 if usage is None else usage.output_tokens,
+            )
+
+        return await self._store.read(work)
+
+    def leave(self, asked: Asked) -> None:
+        """Stop the run of a client that hung up, unless it can come back: then the answer is there for it."""
+        if asked.is_found:
+            return
+        task = asyncio.create_task(self._stop(asked.run), name=f"stop-{asked.run.id}")
+        self._stops.add(task)
+        task.add_done_callback(self._stops.discard)
+
+    async def answer_aside(self, caller: Identity, request: CompletionRequest) -> Completion:
+        """Have an agent's model answer a chat page's request about a conversation: no session, tools or wakes.
+
+        It counts in the agent's budget of the day.
+        """
+        if not self._answers_side_requests:
+            raise SideRequestsOff
+        agent = models.find_agent(request.model, await self._agents.of_user(caller.user.id))
+        spent = (await self._agents.usage(agent.id, caller.user.id)).spent
+        limits = ((spent.tokens, agent.budgets.day_tokens), (spent.cost_micros, agent.budgets.day_cost_micros))
+        if any(most is not None and used >= most for used, most in limits):
+            raise BudgetUsedUp(agent.name)
+        said = await self._ask_aside(agent, request.system, request.last.text)
+        self._metrics.note_model_call(said.model, said.seconds, said.input_tokens, said.output_tokens, said.cost_micros)
+        now = self._clock.now()
+        usage = RunUsage(
+            run_id=ids.new_id(now),  # of no run: only the agent's total counts
+            agent_id=agent.id,
+            user_id=caller.user.id,
+            at=now,
+            model=said.model,
+            input_tokens=said.input_tokens,
+            output_tokens=said.output_tokens,
+            cost_micros=said.cost_micros,
+            model_calls=1,
+        )
+        await self._runs.save_usage(usage)
+        return Completion(text=said.text, input_tokens=said.input_tokens, output_tokens=said.output_tokens)
+
+    async def aclose(self) -> None:
+        """Wait for stops in progress."""
+        await asyncio.gather(*self._stops, return_exceptions=True)
+
+    async def _ask_now(
+        self,
+        caller: Identity,
+        agent: Agent,
+        request: CompletionRequest,
+        key: ClientKey | None,
+        attached: Attached,
+    ) -> Asked:
+        now = self._clock.now()
+        new, images = _new_session(agent, now), name_images(attached, now)
+
+        async def work(tx: Tx) -> Asked:
+            found = await self._find(tx, caller, agent, request, key)
+            session = found or new
+            if found is None:
+                await tx.sessions.add([new])
+                await tx.sessions.preload([_preload(each, new, now) for each in request.history])
+            after, _ = await tx.sessions.seqs(session.id)
+            run = await self._runs.add(
+                tx, session, request.last.text, images, attached, now, caller.via, system=request.system
+            )
+            await tx.client_sessions.save(_client_session(session, run, caller, agent, request, key))
+            is_found = found is not None or key is not None
+            return Asked(run=run, session_id=session.id, after=after, is_found=is_found)
+
+        return await self._runs.write_or_note(work, now)
+
+    async def _stop(self, run: Run) -> None:
+        try:
+            await self._runs.stop(run.id, run.user_id)
+        except Unavailable as error:
+            log.warning("run of a client that left goes on", extra={"run_id": run.id, "problem": error.message})
+
+    async def _find(
+        self, tx: Tx, caller: Identity, agent: Agent, request: CompletionRequest, key: ClientKey | None
+    ) -> Session | None:
+        """Return the session that a conversation goes on in, if there is one."""
+        user_id, token_id = caller.user.id, caller.token_id
+        if key is not None and key.is_session and ids.could_be_id(key.value):
+            session = await tx.sessions.find(key.value)
+            if session is not None and session.user_id == user_id:
+                if session.agent_id != agent.id:
+                    raise OtherAgent(session, request.model)
+                return session
+        if key is not None:
+            known = await tx.client_sessions.by_key(user_id, history.key_of(key, token_id, agent.id))
+            if known is not None:
+                steps = await tx.sessions.steps_of(known.run_id)
+                goes_on = key.is_session or history.is_next(request, steps)
+                return await tx.sessions.get(known.session_id, user_id) if goes_on else None
+        before = history.key_before(request, token_id, agent.id)
+        found = (
+            None if before is None else await _match(tx, request, await tx.client_sessions.by_history(user_id, before))
+        )
+        return None if found is None else await tx.sessions.get(found.session_id, user_id)
+
+
+async def _match(tx: Tx, request: CompletionRequest, known: Sequence[ClientSession]) -> ClientSession | None:
+    """Return the session whose answer is in the client's history; else one of whose answer a part is there."""
+    part = None
+    for each in known:
+        run = await tx.runs.read(each.run_id)
+        is_over = run.status not in ("queued", "running")
+        kind = history.compare_answer(request.answer_before, await tx.sessions.steps_of(run.id), is_over=is_over)
+        if kind == "same":
+            return each
+        if kind == "part" and part is None:
+            part = each
+    return part
+
+
+def _client_session(
+    session: Session, run: Run, caller: Identity, agent: Agent, request: CompletionRequest, key: ClientKey | None
+) -> ClientSession:
+    token_id = caller.token_id
+    return ClientSession(
+        session_id=session.id,
+        user_id=session.user_id,
+        client_key=None if key is None else history.key_of(key, token_id, agent.id),
+        history_key=history.key_after(request, token_id, agent.id),
+        run_id=run.id,
+        at=run.queued_at,
+    )
+
+
+def _new_session(agent: Agent, now: datetime) -> Session:
+    return Session(
+        id=ids.new_id(now), agent_id=agent.id, user_id=agent.user_id, title="", created_at=now, updated_at=now
+    )
+
+
+def _preload(said: Said, session: Session, now: datetime) -> Message:
+    return Message(
+        id=ids.new_id(now),
+        session_id=session.id,
+        position=0,
+        role=said.role,
+        content=f"{said.text}\n{AN_IMAGE}" if said.has_image else said.text,
+        created_at=now,
+        source="preloaded",
+        data={"preloaded": {}},
+    )

@@ -1,0 +1,1 @@
+"""Sizes of tables, and the deletion of old rows."""

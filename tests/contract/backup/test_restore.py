@@ -1,0 +1,369 @@
+"""Restoring a backup: what is refused, what is replaced, and a process that is killed at any step."""
+
+import asyncio
+import os
+import resource
+import shutil
+
+import asyncpg
+import pytest
+
+from backup_place import back_up, finish_and_die_at_rename, old_backup, restore, restore_and_die_at
+from live_server import running_server
+from upgrade.moved_data import rows_in_postgres, rows_in_sqlite
+from upgrade.old_data import copy_old_data, running_old_server
+from wakeful.app.announcing import announced
+from wakeful.app.backup.backups import NothingToBackUp
+from wakeful.app.backup.restoring import (
+    CannotRestore,
+    DeviceKeyNeeded,
+    NotEmpty,
+    OtherDeviceKeyHere,
+    OtherStoreKind,
+    RestoreOptions,
+    restore_backup,
+)
+from wakeful.app.backup.unfinished_restore import RECORD, STAGING
+from wakeful.app.building import build
+from wakeful.app.data.files import database_of
+from wakeful.config import Settings
+from wakeful.service.backup.age import BackupDamaged, Identity, NotAnAgeFile, WrongBackupKey
+from wakeful.service.backup.archive import BackupIsNewer
+from wakeful.service.backup.backup_file import BackupExists, CannotWriteBackup
+from wakeful.store.backup.postgres_load import RestoreTargetInUse
+from wakeful.store.drivers.sqlite import hold
+from wakeful.store.errors import StoreInUse
+
+CHANGED = {"tokens", "passes", "pauses", "runs", "wakes", "notifications", "decisions", "run_events", "sessions"} | {
+    "accepted_files",  # created by a start
+    "push_key",
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """0.1's data and a backup of it, for tests that change neither."""
+    return old_backup(tmp_path_factory.mktemp("made") / "place")
+
+
+@pytest.fixture
+def empty(made, tmp_path):
+    """The settings of an empty place with the device key of the backup."""
+    shutil.copytree(made[0].settings["config_dir"], tmp_path / "config")
+    return made[0].settings | {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config"}
+
+
+def settings_of(given, **more):
+    return Settings.model_validate(given | more)
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir() if path.name != "wakeful.lock") if folder.exists() else []
+
+
+def everything_in(folder):
+    """Return the content of every file, but for what the lock and SQLite's own shared memory have."""
+    return {
+        str(path.relative_to(folder)): str(path.readlink()) if path.is_symlink() else path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if (path.is_file() or path.is_symlink()) and not path.name.endswith((".lock", "-shm"))
+    }
+
+
+async def test_data_of_0_1_is_restored_and_its_server_goes_on_paused(made, empty):
+    old, file = made
+    result = await asyncio.to_thread(restore, settings_of(empty), file)
+    assert result.plan.restored.agents >= 1
+    assert result.plan.locked == []
+    assert names_in(empty["data_dir"]) == ["agents", "wakeful.sequence", "wakeful.sqlite"]
+    async with running_old_server(empty) as server:
+        server.rest.headers["Authorization"] = f"Bearer {old.facts['token']}"
+        assert (await server.rest.get(f"/agents/{old.facts['agent_id']}/db")).json()["tables"]
+        assert "Restored from a backup" in str((await server.rest.get("/pause")).json())
+        assert server.node.store.loss is None
+
+
+def test_rows_and_files_are_the_same(made, empty, tmp_path):
+    old, file = made
+    restore(settings_of(empty), file)
+    before, after = everything_in(old.settings["data_dir"] / "agents"), everything_in(empty["data_dir"] / "agents")
+    assert before == after
+    shutil.copytree(old.settings["data_dir"], tmp_path / "migrated")
+    migrated = settings_of(empty, data_dir=tmp_path / "migrated")
+    for each in (migrated, settings_of(empty)):
+        asyncio_open(each)
+    mine, theirs = rows_in_sqlite(settings_of(empty)), rows_in_sqlite(migrated)
+    assert {name: rows for name, rows in mine.items() if name not in CHANGED} == {
+        name: rows for name, rows in theirs.items() if name not in CHANGED
+    }
+
+
+def asyncio_open(settings):
+    async def work():
+        async with build(settings).opened():
+            pass
+
+    asyncio.run(work())
+
+
+def test_unfinished_runs_are_interrupted_and_logins_end(tmp_path):
+    old = copy_old_data("sqlite", tmp_path)
+    settings = settings_of(old.settings)
+    asyncio_open(settings)
+    connection = database_of(settings).connect()
+    connection.execute(
+        "UPDATE runs SET status = 'running', owner = 'gone', lease_until = 1, fence = 7 WHERE id IN "
+        "(SELECT id FROM runs WHERE session_id IS NOT NULL LIMIT 1)"
+    )
+    [(user,)] = connection.execute("SELECT id FROM users LIMIT 1").fetchall()
+    connection.execute(
+        "INSERT INTO tokens (id, user_id, name, kind, scope, digest, created_at, page_digest) "
+        "VALUES ('b', ?, 'browser', 'browser', 'admin', 'd', 1, 'p')",
+        (user,),
+    )
+    connection.execute(
+        "INSERT INTO passes (digest, purpose, user_id, token_id, expires_at) VALUES ('d', 'login', ?, 'b', ?)",
+        (user, 2**60),
+    )
+    connection.close()
+    file = back_up(settings, tmp_path / "b.age")
+    result = restore(settings_of(old.settings, data_dir=tmp_path / "new"), file)
+    assert (result.plan.restored.interrupted, result.plan.restored.browsers) == (1, 2)  # one is of 0.1
+    connection = database_of(settings_of(old.settings, data_dir=tmp_path / "new")).connect()
+    assert connection.execute("SELECT COUNT(*) FROM passes").get == 0
+    assert connection.execute("SELECT COUNT(*) FROM tokens WHERE kind = 'browser' AND revoked_at IS NULL").get == 0
+    assert connection.execute("SELECT status, reason FROM runs WHERE fence = 7").get == ("interrupted", "restored")
+    assert connection.execute("SELECT COUNT(*) FROM pauses WHERE reason LIKE 'Restored from%'").get == 2
+    connection.close()
+
+
+def test_a_backup_with_keys_needs_nothing_else(tmp_path):
+    (tmp_path / "old").mkdir()
+    old = copy_old_data("sqlite", tmp_path / "old")
+    config = old.settings["config_dir"]
+    (config / "wakeful.toml").write_text('model = "demo"\nlog_level = "debug"\nmodel_api_key = "sk-secret"\n')
+    file = back_up(settings_of(old.settings), tmp_path / "keys.age", with_keys=True)
+    plain = back_up(settings_of(old.settings), tmp_path / "plain.age")
+    for path, has_secret in ((file, True), (plain, False)):
+        place = {"data_dir": tmp_path / path.stem / "data", "config_dir": tmp_path / path.stem / "config"}
+        if not has_secret:
+            with pytest.raises(DeviceKeyNeeded, match="wakeful key restore"):
+                restore(settings_of(old.settings, **place), path)
+            shutil.copytree(config, place["config_dir"])
+            (place["config_dir"] / "wakeful.toml").unlink()
+        result = restore(settings_of(old.settings, **place), path)
+        assert (result.recovery_key is not None) == has_secret
+        assert (place["config_dir"] / "device.key").read_text() == (config / "device.key").read_text()
+        text = (place["config_dir"] / "wakeful.toml").read_text()
+        assert ("sk-secret" in text, 'log_level = "debug"' in text) == (has_secret, True)
+
+
+def test_a_settings_file_that_is_there_stays(tmp_path):
+    (tmp_path / "old").mkdir()
+    old = copy_old_data("sqlite", tmp_path / "old")
+    toml = old.settings["config_dir"] / "wakeful.toml"
+    toml.write_text('model = "demo"\n')
+    file = back_up(settings_of(old.settings), tmp_path / "b.age")
+    toml.write_text('log_level = "debug"\n')
+    result = restore(settings_of(old.settings, data_dir=tmp_path / "new"), file)
+    assert toml.read_text() == 'log_level = "debug"\n'
+    assert result.plan.settings_file.read_text() == 'model = "demo"\n'
+    assert result.plan.settings_file.name == "wakeful.toml.restored"
+
+
+async def test_a_place_that_is_in_use_or_not_empty_is_refused(made, empty):
+    _, file = made
+    settings = settings_of(empty)
+    empty["data_dir"].mkdir(mode=0o700)
+    with hold(empty["data_dir"]), pytest.raises(StoreInUse):
+        restore(settings, file)
+    async with announced(empty["data_dir"], "http://127.0.0.1:1", "1"):
+        await asyncio.sleep(0)
+        with pytest.raises(StoreInUse):
+            restore(settings, file)
+    (empty["data_dir"] / "agents" / "a").mkdir(parents=True)
+    with pytest.raises(NotEmpty, match="--replace"):
+        await asyncio.to_thread(restore, settings, file)
+    assert names_in(empty["data_dir"]) in (["agents"], ["agents", "server.lock"])
+
+
+def test_data_that_is_replaced_is_kept_aside(made, tmp_path):
+    _, file = made
+    here = copy_old_data("sqlite", tmp_path)
+    settings = settings_of(here.settings)
+    (tmp_path / "data" / "agents" / "mine").mkdir()
+    before = everything_in(tmp_path / "data")
+    result = restore(settings, file, replaces=True)
+    assert everything_in(result.aside) == before
+    assert not (tmp_path / "data" / "agents" / "mine").exists()
+    assert result.aside.parent == tmp_path / "data"
+
+
+def test_other_keys_kinds_and_versions_are_refused_and_nothing_changes(made, empty, tmp_path, monkeypatch):
+    _, file = made
+    settings = settings_of(empty)
+    with pytest.raises(WrongBackupKey):
+        restore_backup(settings, file, RestoreOptions(find_keys=lambda _: [Identity.new()]))
+    with pytest.raises(OtherStoreKind, match="wakeful move"):
+        restore(settings_of(empty, database_url="postgresql://nobody@127.0.0.1:1/x"), file)
+    with pytest.raises(CannotRestore, match="No such file"):
+        restore(settings, tmp_path / "missing.age")
+    (empty["config_dir"] / "device.key").write_text("ab" * 32 + "\n")
+    with pytest.raises(OtherDeviceKeyHere, match="under another name"):
+        restore(settings, file)
+    with monkeypatch.context() as patch:
+        patch.setattr("wakeful.app.backup.restoring.load_migrations", lambda _: [type("M", (), {"number": 1})])
+        with pytest.raises(BackupIsNewer, match="Install that version"):
+            restore(settings, file)
+    assert names_in(empty["data_dir"]) == []
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "empty", "text"])
+def test_a_damaged_file_leaves_everything_as_it_was(made, tmp_path, damage):
+    _, file = made
+    here = copy_old_data("sqlite", tmp_path)
+    data = bytearray(file.read_bytes())
+    if damage == "flipped":
+        data[-100_000] ^= 1
+    bad = tmp_path / "bad.age"
+    bad.write_bytes({"cut": data[:-70_000], "empty": b"", "text": b"hello"}.get(damage, bytes(data)))
+    before = everything_in(tmp_path / "data")
+    with pytest.raises((BackupDamaged, NotAnAgeFile)):
+        restore(settings_of(here.settings), bad, replaces=True)
+    assert everything_in(tmp_path / "data") == before
+
+
+# At each of these the process is killed. Until it is decided, the old data stays; from then on, the new one counts.
+STEPS = ("opened the backup", "wrote a file", "read everything", "prepared the store", "checked everything")
+
+
+@pytest.mark.parametrize("step", [*STEPS, "decided", "put into place"])
+def test_killed_at_any_step_it_leaves_the_old_or_the_new(made, tmp_path, step):
+    _, file = made
+    here = copy_old_data("sqlite", tmp_path)
+    (tmp_path / "data" / "agents" / "mine").mkdir()
+    before = everything_in(tmp_path / "data")
+    assert restore_and_die_at(here.settings, file, step, times=2 if step == "wrote a file" else 1) == -9
+    left = everything_in(tmp_path / "data")
+    is_new = step in ("decided", "put into place")
+    if not is_new:
+        assert {name: data for name, data in left.items() if not name.startswith((STAGING, "set-aside"))} == before
+    asyncio_open(settings_of(here.settings))  # as a start does
+    assert (tmp_path / "data" / "agents" / "mine").exists() != is_new
+    assert [name for name in names_in(tmp_path / "data") if name.startswith((STAGING, RECORD))] == []
+    paused = database_of(settings_of(here.settings)).connect()
+    assert bool(paused.execute("SELECT COUNT(*) FROM pauses WHERE reason LIKE 'Restored%'").get) == is_new
+    paused.close()
+
+
+def test_killed_between_any_two_renames_it_ends_with_the_new(made, tmp_path):
+    """Every rename of the last step is cut off once; the next command goes on."""
+    _, file = made
+    here = copy_old_data("sqlite", tmp_path)
+    assert restore_and_die_at(here.settings, file, "decided") == -9
+    kills = 0
+    while finish_and_die_at_rename(here.settings) == -9:
+        kills += 1
+    assert kills >= 5  # two old names, the folder, and the new ones
+    assert not (tmp_path / "data" / RECORD).exists()
+    [aside] = (tmp_path / "data").glob("set-aside-*")
+    assert names_in(aside) == ["agents", "wakeful.sqlite"]
+    asyncio_open(settings_of(here.settings))
+
+
+def test_a_full_disk_leaves_no_half_backup(made, tmp_path):
+    old, _ = made
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(CannotWriteBackup, match=r"its disk is full.*Nothing of it was kept"):
+            back_up(settings_of(old.settings), tmp_path / "b.age")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert names_in(tmp_path) == []
+
+
+def test_a_backup_replaces_no_file_and_needs_a_store(made, empty, tmp_path):
+    old, file = made
+    with pytest.raises(BackupExists):
+        back_up(settings_of(old.settings), file)
+    with pytest.raises(NothingToBackUp, match="WAKEFUL_DATA_DIR"):
+        back_up(settings_of(empty), tmp_path / "b.age")
+
+
+def test_a_write_that_differs_from_what_was_meant_is_found(made, tmp_path, monkeypatch):
+    """Reading back finds a disk that returns other bytes than were written."""
+    old, _ = made
+    real = os.write
+
+    def write(handle, data):
+        return real(handle, bytes(len(data)) if len(data) > 60_000 else data)
+
+    monkeypatch.setattr("wakeful.service.backup.backup_file.os.write", write)
+    with pytest.raises(BackupDamaged):
+        back_up(settings_of(old.settings), tmp_path / "b.age")
+    assert names_in(tmp_path) == []
+
+
+@pytest.fixture
+def on_postgres(tmp_path, postgres_url, swept_postgres_url):
+    """A backup of 0.1's data on PostgreSQL, and another, empty database."""
+    (tmp_path / "old").mkdir()
+    old = copy_old_data("postgres", tmp_path / "old", postgres_url)
+    settings = settings_of(old.settings)
+    asyncio_open(settings)  # moves the agents' files into PostgreSQL
+    return old, back_up(settings, tmp_path / "b.age"), old.settings | {"database_url": swept_postgres_url}
+
+
+def test_a_store_on_postgres_is_restored_whole_or_not_at_all_killed_at_any_step(on_postgres, tmp_path):
+    old, file, empty = on_postgres
+    before = rows_in_postgres(old.settings["database_url"])
+    for step in ("opened the backup", "copied agents", "read everything", "prepared the store", "checked everything"):
+        assert restore_and_die_at(empty, file, step) == -9
+        assert not any(rows_in_postgres(empty["database_url"]).get("users", [])), step
+    assert restore_and_die_at(empty, file, "put into place") == -9
+    after = rows_in_postgres(empty["database_url"])
+    assert {name: rows for name, rows in after.items() if name not in CHANGED} == {
+        name: rows for name, rows in before.items() if name not in CHANGED
+    }
+    assert homes_in(empty["database_url"]) == homes_in(old.settings["database_url"])
+    with pytest.raises(NotEmpty, match="--replace"):
+        restore(settings_of(empty), file)
+    restore(settings_of(empty), file, replaces=True)
+
+    async def look():
+        async with running_server(empty) as server:
+            server.rest.headers["Authorization"] = f"Bearer {old.facts['token']}"
+            assert (await server.rest.get(f"/agents/{old.facts['agent_id']}/db")).json()["tables"]
+            assert "Restored from a backup" in str((await server.rest.get("/pause")).json())
+            with pytest.raises(RestoreTargetInUse, match="A server runs on this"):
+                await asyncio.to_thread(restore, settings_of(empty, data_dir=tmp_path / "x"), file, replaces=True)
+
+    asyncio.run(look())
+
+
+def test_a_damaged_backup_leaves_postgres_as_it_was(on_postgres, tmp_path):
+    old, file, _ = on_postgres
+    data = bytearray(file.read_bytes())
+    data[-70_000] ^= 1
+    (tmp_path / "bad.age").write_bytes(data)
+    before = rows_in_postgres(old.settings["database_url"])
+    with pytest.raises(BackupDamaged):
+        restore(settings_of(old.settings), tmp_path / "bad.age", replaces=True)
+    assert rows_in_postgres(old.settings["database_url"]) == before
+
+
+def homes_in(url):
+    """Return every row about agents' databases and files."""
+
+    async def read():
+        connection = await asyncpg.connect(url)
+        try:
+            names = ("homes", "home_pages", "home_files", "home_blobs")
+            return {
+                name: sorted(map(tuple, await connection.fetch(f"SELECT * FROM {name}")), key=repr) for name in names
+            }
+        finally:
+            await connection.close()
+
+    return asyncio.run(read())

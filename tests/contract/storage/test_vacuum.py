@@ -1,0 +1,90 @@
+"""The file of the embedded store gets smaller when much was deleted, in short steps."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from harness import Harness, lay_out
+from wakeful.service.storage import vacuum
+from wakeful.service.storage.vacuum import Vacuum
+
+pytestmark = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)
+
+MB = 1_000_000
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    monkeypatch.setattr(vacuum, "_SLACK_BYTES", MB)
+    monkeypatch.setattr(vacuum, "_MIN_REST_SECONDS", 0.0)
+
+
+@pytest.fixture
+async def harness(backend_settings):
+    await lay_out(backend_settings)
+    harness = Harness(backend_settings)
+    async with harness.node.opened():
+        await harness.settle_in()
+        yield harness
+
+
+async def fill(harness, megabytes):
+    """Add a table of that size, and delete it again."""
+    await harness.sql(
+        "CREATE TABLE large (a); INSERT INTO large WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
+        f"WHERE i < {megabytes * 250}) SELECT zeroblob(4000) FROM n; DROP TABLE large"
+    )
+    await harness.node.store.checkpoint()
+
+
+async def size(harness):
+    await harness.node.store.checkpoint()
+    return harness.node.store.database.path.stat().st_size
+
+
+async def test_the_file_gets_smaller_and_keeps_a_reserve(harness):
+    await fill(harness, 8)
+    assert await size(harness) > 7 * MB
+    freed = await Vacuum(harness.node.store, harness.clock).run()
+    assert freed > 5 * MB
+    assert MB < await size(harness) < 3 * MB
+    assert await Vacuum(harness.node.store, harness.clock).run() == 0
+
+
+async def test_others_write_between_two_steps(harness, monkeypatch):
+    await fill(harness, 8)
+    waits: list[float] = []
+
+    async def write() -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            await harness.session()
+            waits.append(loop.time() - began)
+
+    writing = asyncio.create_task(write())
+    await Vacuum(harness.node.store, harness.clock).run()
+    writing.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await writing
+    assert len(waits) >= 8  # one in each step, and not one after all of them
+
+
+async def test_a_file_of_an_earlier_version_is_rewritten_once_and_keeps_its_data(harness):
+    database, session = harness.node.store.database, await harness.session()
+    await database.close()
+    connection = database.connect()  # as an earlier version made it
+    connection.pragma("journal_mode", "delete")
+    connection.pragma("auto_vacuum", 0)
+    connection.execute("VACUUM")
+    connection.close()
+    await database.open()
+    assert not (await harness.node.store.free_pages()).can_cut
+    assert await Vacuum(harness.node.store, harness.clock).run() == 0
+    await database.enable_vacuum()
+    assert (await harness.node.store.free_pages()).can_cut
+    found = await harness.node.store.read(lambda tx: tx.sessions.find(session.id))
+    assert found.id == session.id
+    await fill(harness, 8)
+    assert await Vacuum(harness.node.store, harness.clock).run() > 5 * MB

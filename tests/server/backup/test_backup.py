@@ -1,0 +1,130 @@
+"""A running server is backed up over REST, and restored elsewhere, paused."""
+
+import asyncio
+import os
+from datetime import timedelta
+
+import pytest
+
+import forked_process
+from backup_place import IDENTITY, restore
+from live_server import TOKEN, running_server
+from openai_server import say
+from wakeful.config import Settings
+from wakeful.service.backup.backup_file import BackupFile
+
+
+@pytest.fixture
+async def server(backend_settings):
+    async with running_server(backend_settings, always=say("Noted.")) as server:
+        yield server
+
+
+@pytest.fixture
+def elsewhere(backend_settings, tmp_path, request):
+    """Another place with the same device key."""
+    place = backend_settings | {"data_dir": tmp_path / "elsewhere", "token": TOKEN}
+    if "database_url" in backend_settings:
+        place["database_url"] = request.getfixturevalue("postgres_url")
+    return place
+
+
+async def wakeful(server, tmp_path, *words):
+    plain = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")}
+    environment = plain | {"WAKEFUL_URL": server.address, "WAKEFUL_TOKEN": TOKEN}
+    return await asyncio.to_thread(forked_process.run, words, environment, tmp_path / "errors")
+
+
+async def fill(server):
+    """Let a server have a session, a wake, a database, files and a link."""
+    [agent] = (await server.call("GET", "/agents"))["agents"]
+    session = await server.session("Plumber")
+    async with server.watch(session) as client:
+        await client.ask("The plumber comes on Friday.")
+    wake = await server.book(session, call_type="once", at=server.node.clock.now() + timedelta(days=1))
+    asked = {"table": "notes", "text": "note\nbuy milk"}
+    await server.call("POST", f"/agents/{agent['id']}/db/import", json=asked)
+    sent = [("files", ("plan.txt", b"the plan", "text/plain"))]
+    [upload] = (await server.call("POST", f"/sessions/{session}/uploads", files=sent))["files"]
+    if not server.node.store.is_shared:  # on PostgreSQL links are kept by the home, and tested there
+        workspace = server.node.services.workspace_of(agent["id"])
+        (workspace / "passwd").symlink_to("/etc/passwd")
+        os.mkfifo(workspace / "pipe")
+    return agent["id"], session, wake, upload
+
+
+async def read_upload(server, agent_id, upload):
+    await server.node.services.data.files.bring_files(agent_id)
+    return (server.node.services.workspace_of(agent_id) / upload["path"]).read_bytes()
+
+
+async def test_everything_of_a_running_server_is_restored_elsewhere_and_paused(server, elsewhere, tmp_path):
+    agent_id, session, wake, upload = await fill(server)
+    before = await server.messages(session)
+    file = tmp_path / "all.age"
+    done = await wakeful(server, tmp_path, "backup", str(file), "--to", IDENTITY.recipient)
+    assert done.returncode == 0, done.stderr
+    assert "and read it back" in done.stdout
+    assert file.stat().st_mode & 0o777 == 0o600
+    settings = Settings.model_validate(elsewhere)
+    result = await asyncio.to_thread(restore, settings, file)
+    assert [person.user.name for person in result.plan.restored.people] == ["Owner"]
+    assert [each.id for each in result.plan.restored.next_wakes] == [wake.id]
+    async with running_server(elsewhere) as restored:
+        assert await restored.messages(session) == before
+        rows = await restored.call("GET", f"/agents/{agent_id}/db/tables/notes/rows")
+        assert "buy milk" in str(rows["rows"])
+        assert await read_upload(restored, agent_id, upload) == b"the plan"
+        pause = await restored.call("GET", "/pause")
+        assert "Restored from a backup of " in str(pause)
+        if not restored.node.store.is_shared:
+            workspace = restored.node.services.workspace_of(agent_id)
+            assert (workspace / "passwd").readlink().as_posix() == "/etc/passwd"
+            assert not (workspace / "pipe").exists()
+            assert result.plan.left_out == [f"agents/{agent_id}/workspace/pipe"]
+
+
+async def test_a_backup_is_of_one_moment_though_writes_go_on(server, elsewhere, tmp_path):
+    agent_id, *_ = await fill(server)
+    asked = {"table": "large", "text": "\n".join(["text", *["x" * 10_000] * 300])}
+    await server.call("POST", f"/agents/{agent_id}/db/import", json=asked)
+    file = BackupFile(tmp_path / "all.age", [IDENTITY.recipient])
+    with file:
+        caller = await server.node.services.accounts.identify(TOKEN)
+        pieces = server.node.services.backups.begin(caller)
+        file.write(await anext(pieces))
+        file.write(await anext(pieces))  # a part of a database or of the tables, which is larger
+        later = await server.session("Later")
+        rows = f"/agents/{agent_id}/db/tables/notes/rows"
+        for number in range(3):
+            await server.call("POST", rows, json={"rows": [{"note": f"later {number}"}]})
+        if not server.node.store.is_shared:
+            await server.node.store.checkpoint()
+        async for piece in pieces:
+            file.write(piece)
+        await asyncio.to_thread(file.finish)
+    await asyncio.to_thread(restore, Settings.model_validate(elsewhere), file.path)
+    assert "later 2" in str(await server.call("GET", rows))
+    async with running_server(elsewhere) as restored:
+        found = str(await restored.call("GET", rows))
+        assert ("buy milk" in found, "later" in found) == (True, False)
+        assert later not in str(await restored.call("GET", "/sessions"))
+
+
+async def test_only_owners_with_the_scope_admin_may_back_up_and_one_at_a_time(server):
+    made = await server.call("POST", "/tokens", json={"name": "t", "scope": "schedule"})
+    for token, code in ((made["secret"], "scope_too_small"), (await server.add_user(), "owners_only")):
+        async with server.client(token) as client:
+            answer = await client.post("/backups")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, code)
+    caller = await server.node.services.accounts.identify(TOKEN)
+    running = server.node.services.backups.begin(caller)
+    await anext(running)
+    answer = await server.rest.post("/backups")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "backup_running")
+    await running.aclose()
+    answer = await server.rest.post("/backups")
+    assert answer.content.endswith(bytes(1024))  # the end of a tar file
+    key = (server.node.settings.config_dir / "device.key").read_bytes().strip()
+    assert key not in answer.content
+    assert bytes.fromhex(key.decode()) not in answer.content
