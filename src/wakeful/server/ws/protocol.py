@@ -70,7 +70,7 @@ class Wire(WebSocketsSansIOProtocol):
         self.close_timer = self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
 
     async def run_asgi(self) -> None:
-        self.scope["state"][WRITE_NOW] = self.write_now
+        self.scope.setdefault("state", {})[WRITE_NOW] = self.write_now
         await super().run_asgi()
 
     def write_now(self, wire: bytes) -> bool:
