@@ -653,6 +653,7 @@ export interface MessageShape {
   tool?: Record<string, unknown> | null;
   images?: Record<string, string>[] | null;
   files?: Record<string, string>[] | null;
+  through?: string | null;
   is_cut_off?: boolean;
   note?: string | null;
   remark?: "budget" | "promise" | "call_as_text" | "unkept_promise" | "prompt_cut" | null;

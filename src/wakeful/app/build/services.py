@@ -91,6 +91,7 @@ def build_services(
         completions=Completions(
             store,
             clock,
+            rules,
             agents,
             runs,
             Following(stream, hub, runs, clock),

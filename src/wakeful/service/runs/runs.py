@@ -16,7 +16,7 @@ from wakeful.domain.runs.runs import NotFromAWake, NothingToContinue, SessionBus
 from wakeful.domain.runs.texts import RunTexts, texts_of
 from wakeful.domain.runs.versions import ReplacedByVersion, find_last_asked
 from wakeful.domain.types import Message, Run, RunUsage, Session, Upload
-from wakeful.domain.via import Via, stamp
+from wakeful.domain.via import Via, describe_door, stamp
 from wakeful.domain.wakes import edits
 from wakeful.service.agents.directories import Directories
 from wakeful.service.runs.stopping import Stopping
@@ -175,7 +175,7 @@ class RunService:
             role="user",
             content=content,
             created_at=now,
-            data=data,
+            data=_with_door(data, via),
         )
         # The transcript first: it locks the session's row, so that two messages at once wait for each other.
         placed = await tx.sessions.append(message)
@@ -326,6 +326,14 @@ async def run_again(tx: Tx, run: Run, now: datetime, via: Via | None) -> Run:
     again = stamp(verdict.runs[0], via)
     await tx.runs.add([again])
     return again
+
+
+def _with_door(data: Mapping[str, Any] | None, via: Via | None) -> Mapping[str, Any] | None:
+    """Add to a message how it came in, if a program sent it."""
+    kept = {name: value for name, value in (data or {}).items() if name != "through"}
+    if via is not None and via.is_braked:
+        kept["through"] = describe_door(via.door, via.token_name)
+    return kept or None
 
 
 def name_images(attached: Attached, now: datetime) -> dict[str, Image]:

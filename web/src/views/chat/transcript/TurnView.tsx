@@ -136,16 +136,23 @@ function Asked({ message, sessionId, zone }: { message: MessageShape; sessionId:
           </span>
         </p>
       )}
-      {message.timestamp && (
+      {message.source === "preloaded" && (
         <p className="woken-by">
           <span className="badge">Preloaded</span>
-          <span className="muted small">
-            {Number.isNaN(Date.parse(message.timestamp)) ? (
-              message.timestamp
-            ) : (
-              <Time at={message.timestamp} zone={zone} />
-            )}
-          </span>
+          {message.timestamp && (
+            <span className="muted small">
+              {Number.isNaN(Date.parse(message.timestamp)) ? (
+                message.timestamp
+              ) : (
+                <Time at={message.timestamp} zone={zone} />
+              )}
+            </span>
+          )}
+        </p>
+      )}
+      {message.through && (
+        <p className="woken-by">
+          <span className="muted small">Sent {message.through}</span>
         </p>
       )}
       <div className="asked-text">
