@@ -1,201 +1,170 @@
-"""Operating a server: bookings while a backup of a gigabyte is made, and the speed of a restore.
+"""Cost of running a server for long: log lines, metrics and traces in fires a second, a scrape under load, and memory.
 
-Writes bench/out/operate.json and says which of the targets are met. Rounds with and without a backup alternate, and a
-restore is compared with decrypting the same file in the same run. Measure on a quiet machine, on a disk.
+Writes bench/out/operate.json and says which of the targets are met. Each cost is taken in processes of its own, in
+turns, and is the median of the processor time for one fire: on a machine with other work, fires a second say little.
 """
 
-import http.client
+import argparse
+import asyncio
 import json
-import os
-import re
+import resource
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
-from itertools import cycle
+from collections.abc import Callable
 from pathlib import Path
-from random import Random
-from statistics import median, quantiles
+from statistics import median
 from typing import Any
 
-import pyrage
-
-from wakeful.service.backup.age import Identity
+from engine import CONCURRENCY, FIRES, Bench
+from wakeful.app.building import Wakeful
+from wakeful.app.logs.lines import setup_logging
+from wakeful.app.logs.recent import kept_logs
+from wakeful.clock import SystemClock
+from wakeful.config import Settings
+from wakeful.domain.people.accounts import Identity
+from wakeful.domain.types import User
+from wakeful.runtime.runner import Runner
+from wakeful.service.metrics.metrics import Metrics
+from wakeful.service.recent_logs import RecentLogs
+from wakeful.service.runs.run_context import enter_run
 
 OUT = Path(__file__).parent / "out" / "operate.json"
-TOKEN = "a-token-for-this-bench"
-HEADERS = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
-WAKEFUL = Path(sys.executable).parent / "wakeful"
-MEGABYTES = 1_000
-AGENTS = 4
-IN_DATABASES = 35  # megabytes of rows for each agent; with the changelog about twice that
-ROUNDS = 3
-SESSIONS = 200
-PER_SECOND = 20  # bookings
-ROUND_SECONDS = 12.0
-MOST_SLOWER = 2.0
-LEAST_SPEED = 0.7
-
-Figures = dict[str, float]
+ROUNDS = 9
+SCRAPES = 100
+WAKES_OF_SOAK = 20_000
+# Without log lines, metrics and traces; then with one of them each.
+KINDS = ("bare", "metrics", "logged", "tracing_off")
+TARGETS = {"logging_and_metrics_share": 0.05, "tracing_off_share": 0.01, "scrape_p99_ms": 50.0}
 
 
-# ── Backup and restore ──────────────────────────────────────────────────────────────────────────────────────────────
+async def fire(bench: Bench) -> dict[str, float]:
+    async with bench.node() as (node, executor, booker):
+        due = node.clock.now()
+        await asyncio.gather(*[node.wakes.book(booker.wake(due)) for _ in range(FIRES)])
+        began, used = time.perf_counter(), time.process_time()
+        await node.engine.start()
+        await executor.has_run(FIRES)
+        await node.engine.runner.idle()
+        spent, used = time.perf_counter() - began, time.process_time() - used
+        await node.engine.stop()
+        return {"fires_per_s": FIRES / spent, "cpu_us_per_fire": used / FIRES * 1e6}
 
 
-@contextmanager
-def running(environment: dict[str, str]) -> Generator[int]:
-    """Start a server, and yield its port."""
-    process = subprocess.Popen(
-        [WAKEFUL, "serve", "--port", "0"],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        address = re.search(r"http://127\.0\.0\.1:(\d+)", process.stdout.readline())
-        assert address is not None
-        yield int(address[1])
-    finally:
-        process.terminate()
-        process.communicate()
-
-
-def call(connection: http.client.HTTPConnection, method: str, path: str, body: object = None) -> Any:
-    connection.request(method, path, None if body is None else json.dumps(body), HEADERS)
-    answer = connection.getresponse()
-    text = answer.read()
-    assert answer.status < 300, text
-    return json.loads(text)
-
-
-def fill(connection: http.client.HTTPConnection, data: Path) -> None:
-    """Give agents databases and files, a gigabyte together."""
-    random = Random(1)
-    row = "".join(random.choices("abcdefghijklmnopqrstuvwxyz ", k=100_000))
-    for number in range(AGENTS):
-        agent = call(connection, "POST", "/agents", {"name": f"Agent {number}"})["id"]
-        for _ in range(IN_DATABASES // 5):
-            text = "\n".join(["text", *[row] * 50])
-            call(connection, "POST", f"/agents/{agent}/db/import", {"table": "notes", "text": text})
-        folder = data / "agents" / agent / "workspace"
-        folder.mkdir(parents=True, exist_ok=True)
-        for part in range((MEGABYTES // AGENTS - 2 * IN_DATABASES) // 10):
-            (folder / f"part-{part}.bin").write_bytes(random.randbytes(10_000_000))
-
-
-def book(port: int, sessions: Iterator[str], is_over: threading.Event) -> list[float]:
-    """Book at a steady rate until it is over; return how long each took in milliseconds, from when it was due."""
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    body = {"kind": "message", "message": "Read notes.txt.", "delay_ms": 20_000_000}
-    took: list[float] = []
-    due = time.perf_counter()
-    while not is_over.is_set():
-        due += 1 / PER_SECOND
-        time.sleep(max(0.0, due - time.perf_counter()))
-        call(connection, "POST", f"/sessions/{next(sessions)}/schedules", body)
-        took.append((time.perf_counter() - due) * 1000)
-    connection.close()
-    return took
-
-
-def measure_round(
-    port: int, sessions: Iterator[str], work: "list[str | Path] | None", environment: dict[str, str]
-) -> list[float]:
-    """Book while a command runs, or for a while."""
-    is_over, took = threading.Event(), list[float]()
-    booking = threading.Thread(target=lambda: took.extend(book(port, sessions, is_over)))
-    booking.start()
-    if work is None:
-        time.sleep(ROUND_SECONDS)
-    else:
-        subprocess.run(work, env=environment, check=True, capture_output=True)
-    is_over.set()
-    booking.join()
-    return took
-
-
-def measure_backup(folder: Path, environment: dict[str, str], recipient: str) -> Figures:
-    quiet: list[float] = []
-    busy: list[float] = []
-    seconds: list[float] = []
-    with running(environment) as port:
-        connection = http.client.HTTPConnection("127.0.0.1", port)
-        fill(connection, folder / "data")
-        made = [call(connection, "POST", "/sessions", {"title": f"Measured {n}"})["id"] for n in range(SESSIONS)]
-        sessions = cycle(made)  # each may have 50 bookings
-        connection.close()
-        at = environment | {"WAKEFUL_PORT": str(port)}
-        for number in range(ROUNDS):
-            quiet += measure_round(port, sessions, None, at)
+async def scrape(bench: Bench) -> dict[str, float]:
+    """Scrape while wakes fire."""
+    taken: list[float] = []
+    async with bench.node() as (node, executor, booker):
+        due = node.clock.now()
+        await asyncio.gather(*[node.wakes.book(booker.wake(due)) for _ in range(FIRES)])
+        owner = Identity(user=_owner_of(node), scope="read", token_id="")
+        await node.engine.start()
+        while len(taken) < SCRAPES:
             began = time.perf_counter()
-            file = folder / f"{number}.age"
-            busy += measure_round(port, sessions, [WAKEFUL, "backup", file, "--to", recipient], at)
-            seconds.append(time.perf_counter() - began)
-    without, during = quantiles(quiet, n=100), quantiles(busy, n=100)
-    return {
-        "file_mb": (folder / "0.age").stat().st_size / 1e6,
-        "backup_seconds": median(seconds),
-        "bookings_without": len(quiet),
-        "bookings_during": len(busy),
-        "p50_without_ms": without[49],
-        "p50_during_ms": during[49],
-        "p99_without_ms": without[98],
-        "p99_during_ms": during[98],
-    }
+            await node.services.metrics.text(owner, is_ready=True, is_draining=False)
+            taken.append((time.perf_counter() - began) * 1000)
+        await executor.has_run(FIRES)
+        await node.engine.runner.idle()
+        await node.engine.stop()
+    return {"scrape_median_ms": median(taken), "scrape_p99_ms": sorted(taken)[int(len(taken) * 0.99) - 1]}
 
 
-def measure_restore(folder: Path, environment: dict[str, str], identity: Identity) -> Figures:
-    file, plain = folder / "0.age", folder / "plain.tar"
-    (folder / "identity").write_text(identity.text)
-    restoring: list[float] = []
-    alone: list[float] = []
-    for number in range(ROUNDS):
-        at = environment | {"WAKEFUL_DATA_DIR": str(folder / f"restored-{number}")}
-        began = time.perf_counter()
-        command = [WAKEFUL, "restore", file, "--identity", folder / "identity", "--yes"]
-        subprocess.run(command, env=at, check=True, capture_output=True)
-        restoring.append(time.perf_counter() - began)
-        began = time.perf_counter()
-        pyrage.decrypt_file(str(file), str(plain), [pyrage.x25519.Identity.from_str(identity.text)])
-        os.sync()  # as a restore does
-        alone.append(time.perf_counter() - began)
-        plain.unlink()
-    size = file.stat().st_size / 1e6
-    return {"restore_mb_s": size / median(restoring), "age_alone_mb_s": size / median(alone)}
+async def soak(bench: Bench) -> dict[str, float]:
+    """Fire many wakes, round after round, and measure how the memory of the process grows from the third round on."""
+    sizes: list[float] = []
+    async with bench.node() as (node, executor, booker):
+        await node.engine.start()
+        for _ in range(WAKES_OF_SOAK // FIRES):
+            due = node.clock.now()
+            await asyncio.gather(*[node.wakes.book(booker.wake(due)) for _ in range(FIRES)])
+            while len(executor.late) < FIRES:  # noqa: ASYNC110  (it has an event for the first time only)
+                await asyncio.sleep(0.01)
+            await node.engine.runner.idle()
+            executor.late.clear()
+            sizes.append(_resident_mb())
+        await node.engine.stop()
+    grown = sizes[-1] - sizes[2]
+    return {"memory_mb": sizes[-1], "memory_bytes_per_wake": grown * 1e6 / (FIRES * (len(sizes) - 3))}
 
 
-def operate() -> tuple[Figures, list[tuple[str, bool]]]:
-    """Return the figures of backup and restore, and which of their targets are met."""
-    identity = Identity.new()
-    with tempfile.TemporaryDirectory(dir=os.environ.get("WAKEFUL_BENCH_DIR")) as name:
-        folder = Path(name)
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")} | {
-            "WAKEFUL_DATA_DIR": f"{folder}/data",
-            "WAKEFUL_CONFIG_DIR": f"{folder}/config",
-            "WAKEFUL_TOKEN": TOKEN,
-        }
-        figures = measure_backup(folder, environment, identity.recipient)
-        figures |= measure_restore(folder, environment, identity)
-    slower = figures["p99_during_ms"] / figures["p99_without_ms"]
-    speed = figures["restore_mb_s"] / figures["age_alone_mb_s"]
-    return figures, [
-        (f"p99 of bookings during a backup: {slower:.2f} × without (at most {MOST_SLOWER:g})", slower <= MOST_SLOWER),
-        (f"speed of a restore: {speed:.2f} × age alone (at least {LEAST_SPEED:g})", speed >= LEAST_SPEED),
-    ]
+def _resident_mb() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+def _owner_of(node: Wakeful) -> User:
+    return User(id="bench", name="Bench", role="owner", created_at=node.clock.now())
+
+
+def take(kind: str, folder: Path) -> dict[str, float]:
+    """Measure once, in this process."""
+    given = {"max_headless_runs": CONCURRENCY, "data_dir": folder / "data", "config_dir": folder / "config"}
+    settings = Settings.model_validate(given)
+    if kind in ("bare", "logged", "metrics"):
+        _leave_out_tracing()
+    if kind in ("bare", "tracing_off"):
+        _leave_out_metrics()
+    act: Callable[[Bench], Any] = {"scrape": scrape, "soak": soak}.get(kind, fire)
+    if kind in ("logged", "scrape", "soak"):
+        sys.stderr = (folder / "log").open("w")
+        setup_logging("info", "text", ())
+        with kept_logs(RecentLogs(SystemClock()), settings):
+            return asyncio.run(act(Bench(settings)))
+    return asyncio.run(act(Bench(settings)))
+
+
+def _leave_out_tracing() -> None:
+    """Execute runs as if there were no tracing, not even one that is off."""
+
+    async def carry_out(runner: Any, held: Any) -> None:
+        enter_run(held.run)
+        await runner._carry_out_traced(held)  # noqa: SLF001  (that is what is compared)
+
+    Runner._carry_out = carry_out  # type: ignore[method-assign]  # noqa: SLF001
+
+
+def _leave_out_metrics() -> None:
+    for name in ("note_verdicts", "note_finished"):
+        setattr(Metrics, name, lambda *_: None)
+
+
+def take_in_process(kind: str) -> dict[str, float]:
+    with tempfile.TemporaryDirectory(prefix="wakeful-bench-") as folder:
+        command = [sys.executable, __file__, "--take", kind, folder]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def compare(rounds: int) -> dict[str, float]:
+    found: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
+    for _ in range(rounds):
+        for kind, taken in found.items():
+            taken.append(take_in_process(kind))
+    cpu = {kind: median(each["cpu_us_per_fire"] for each in taken) for kind, taken in found.items()}
+    figures = {f"{kind}_cpu_us_per_fire": value for kind, value in cpu.items()}
+    figures |= {f"{kind}_fires_per_s": median(each["fires_per_s"] for each in taken) for kind, taken in found.items()}
+    figures["metrics_share"] = 1 - cpu["bare"] / cpu["metrics"]
+    figures["logging_and_metrics_share"] = 1 - cpu["bare"] / cpu["logged"]
+    figures["tracing_off_share"] = 1 - cpu["bare"] / cpu["tracing_off"]
+    return figures
 
 
 def main() -> None:
-    figures, verdicts = operate()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--take", nargs=2, metavar=("KIND", "FOLDER"), help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    args = parser.parse_args()
+    if args.take:
+        print(json.dumps(take(args.take[0], Path(args.take[1]))))
+        return
+    figures = compare(args.rounds) | take_in_process("scrape") | take_in_process("soak")
     OUT.parent.mkdir(exist_ok=True)
     OUT.write_text(json.dumps(figures, indent=2) + "\n")
-    print(json.dumps(figures, indent=2))
-    for text, is_met in verdicts:
-        print(f"{'met   ' if is_met else 'MISSED'} {text}")
+    for name, value in figures.items():
+        print(f"{name} {value:,.3f}" if name.endswith("share") else f"{name} {value:,.1f}")
+    for name, most in TARGETS.items():
+        print(f"{'met   ' if figures[name] <= most else 'MISSED'} {name} {figures[name]:.3f}, at most {most}")
 
 
 if __name__ == "__main__":
