@@ -17,6 +17,7 @@ from wakeful.server.page import page_router
 from wakeful.server.rest.agents import agents, instruction_files, mcp_servers
 from wakeful.server.rest.completions import completions
 from wakeful.server.rest.database import database, rows, tables, views
+from wakeful.server.rest.hooks import hooks, webhooks
 from wakeful.server.rest.inbox import channels, notifications, push
 from wakeful.server.rest.models import models
 from wakeful.server.rest.ops import about, backups, health, logs, nodes, storage
@@ -65,6 +66,7 @@ def create_app(
         open_sockets=open_sockets,
         heartbeats=Heartbeats(heartbeat_seconds),
     )
+    app.state.hook_tries = tries.of("wrong signature")
     auth.install(app, services.accounts, tries)
     return app
 
@@ -90,6 +92,7 @@ def application(version: str) -> FastAPI:
         views.router,
         frame_schema.router,
         health.router,
+        hooks.router,
         login.router,
         logs.router,
         mcp_servers.router,
@@ -109,6 +112,7 @@ def application(version: str) -> FastAPI:
         storage.router,
         backups.router,
         wakes.router,
+        webhooks.router,
     ):
         app.include_router(router)
     app.router.routes.extend([door.route, *oauth_probes.routes])

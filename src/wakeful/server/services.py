@@ -17,6 +17,9 @@ from wakeful.service.backup.backups import Backups
 from wakeful.service.backup.scheduled import ScheduledBackups
 from wakeful.service.completions.completions import Completions
 from wakeful.service.homes.moving_in import MovingIn
+from wakeful.service.hooks.hooks import Hooks
+from wakeful.service.hooks.receiving import Receiving
+from wakeful.service.hooks.webhooks import Webhooks
 from wakeful.service.inbox.channels import Channels
 from wakeful.service.inbox.deliverer import Deliverer
 from wakeful.service.inbox.feed import Feed
@@ -65,6 +68,7 @@ class Services:
     deliverer: Deliverer
     directories: Directories
     feed: Feed
+    hooks: Hooks
     hub: Hub
     instructions: InstructionFiles
     mcp_states: Callable[[], Sequence[McpState]]
@@ -80,6 +84,7 @@ class Services:
     profiles: Profiles
     push: Push
     recalls: Recalls
+    receiving: Receiving
     recent_logs: RecentLogs
     run_waits: RunWaits
     runs: RunService
@@ -94,6 +99,7 @@ class Services:
     toolset_of: Callable[[], Mapping[str, str | None]]  # of each of the server's own tools, by name
     uploads: Uploads
     wakes: WakeService
+    webhooks: Webhooks
     workspace_of: Callable[[str], Path]  # the directory of an agent's files
 
 

@@ -24,6 +24,7 @@ from wakeful.domain.news import (
     StopAsked,
     WakeChanged,
     WakeDueSooner,
+    WebhookQueued,
 )
 from wakeful.store.rows import from_micros, to_micros
 
@@ -43,6 +44,7 @@ _WORDS: dict[type[Any], str] = {
     ModelsChanged: "models",
     NodeChanged: "node",
     NoticeAdded: "notice",
+    WebhookQueued: "webhook",
     ApprovalChanged: "approval",
     HomeChanged: "home",
     HomeErased: "home_erased",

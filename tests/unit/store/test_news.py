@@ -30,6 +30,12 @@ QUIET = {
         "ChannelRows.add", "ChannelRows.delete", "ChannelRows.save", "PushRows.add", "PushRows.add_key",
         "PushRows.delete", "PushRows.drop_ended", "PushRows.drop_key", "PushRows.forget", "PushRows.save",
     },
+    "hooks and webhooks are read at each use, and no frame shows them": {
+        "HookRows.add", "HookRows.add_delivery", "HookRows.delete", "HookRows.delete_of_agent", "HookRows.forget_old",
+        "HookRows.note_delivery", "HookRows.note_refusal", "HookRows.save", "WebhookRows.add",
+        "WebhookRows.add_message", "WebhookRows.cancel_messages", "WebhookRows.delete", "WebhookRows.forget_old",
+        "WebhookRows.save", "WebhookRows.take",
+    },
     "kept for the host itself": {
         "AgentRows.forget_changelog_head", "AgentRows.save_changelog_head", "DirectoryRows.bind",
         "DirectoryRows.delete_dead_nodes", "DirectoryRows.delete_node", "DirectoryRows.save", "DirectoryRows.see_node",

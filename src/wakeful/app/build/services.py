@@ -10,6 +10,7 @@ from wakeful.app.build.base import Base
 from wakeful.app.data.earlier_data import MOVED_AGENTS, MOVED_FILE
 from wakeful.config import Settings
 from wakeful.domain.agents.agents import Known
+from wakeful.domain.hooks.hooks import tools_inside
 from wakeful.hub import Hub
 from wakeful.server.services import Services
 from wakeful.service.agents.agents import AgentService
@@ -23,6 +24,10 @@ from wakeful.service.backup.scheduled import ScheduledBackups
 from wakeful.service.backup.source import BackupSource
 from wakeful.service.homes.homes import Homes
 from wakeful.service.homes.moving_in import MovingIn
+from wakeful.service.hooks.hooks import Hooks
+from wakeful.service.hooks.receiving import Receiving
+from wakeful.service.hooks.webhook_outbox import WEBHOOK_SECONDS, WebhookOutbox
+from wakeful.service.hooks.webhooks import Webhooks
 from wakeful.service.inbox.channel_process import ChannelProcess
 from wakeful.service.inbox.channels import Channels
 from wakeful.service.inbox.deliverer import Deliverer
@@ -91,6 +96,9 @@ def build_services(
     stopping = Stopping(store, clock, rules)
     search_index = SearchIndex(store, clock)
     runs = RunService(store, stopping, clock, rules, directories)
+    receiving = Receiving(
+        store, clock, rules, base.device_key, lambda agent: tools_inside(catalog.toolset_of(), catalog.names_for(agent))
+    )
     channels, push = _channels(base, metrics), _push(base, metrics)
     source = backup_source(settings, store.database, base.device_key, clock, is_live=True)
     scheduled_backups = _scheduled_backups(base, source, metrics)
@@ -118,6 +126,7 @@ def build_services(
         deliverer=Deliverer(store, clock, channels, push, base.settings.public_address),
         directories=directories,
         feed=feed,
+        hooks=Hooks(store, clock, base.device_key, receiving, tools_of, prepare),
         hub=hub,
         instructions=instructions,
         mcp_states=mcp_servers.states,
@@ -133,6 +142,7 @@ def build_services(
         profiles=Profiles(store, clock, directories),
         push=push,
         recalls=recalls,
+        receiving=receiving,
         recent_logs=RecentLogs(clock),
         run_waits=RunWaits(store, clock),
         runs=runs,
@@ -155,6 +165,7 @@ def build_services(
         toolset_of=catalog.toolset_of,
         uploads=uploads,
         wakes=wakes,
+        webhooks=_webhooks(base, metrics),
         workspace_of=base.workspace_of,
     )
 
@@ -228,6 +239,13 @@ def _pings(base: Base, metrics: Metrics) -> Pings:
     private = base.settings.fetch_private_hosts
     process = ChannelProcess(private_hosts=private, seconds=PING_SECONDS)
     return Pings(base.store, base.clock, process, private, metrics.note_ping)
+
+
+def _webhooks(base: Base, metrics: Metrics) -> Webhooks:
+    private, key = base.settings.fetch_private_hosts, base.device_key
+    process = ChannelProcess(private_hosts=private, seconds=WEBHOOK_SECONDS)
+    outbox = WebhookOutbox(base.store, base.clock, key, process, metrics.note_ping)
+    return Webhooks(base.store, base.clock, key, outbox, private)
 
 
 def _channel_process(base: Base) -> ChannelProcess:
