@@ -190,7 +190,7 @@ def settle(message: WebhookMessage, webhook: Webhook, reply: Reply, now: datetim
     if message.event != TEST:  # a test by hand says nothing about events
         failing_since = webhook.failing_since or now
         is_over = reply.status == _GONE or now - failing_since >= OFF_AFTER
-        failed = replace(failed, failing_since=failing_since, enabled=webhook.enabled and not is_over, updated_at=now)
+        failed = replace(failed, failing_since=failing_since, enabled=webhook.enabled and not is_over)
     if message.event == TEST or not failed.enabled or tried.attempts > len(LADDER):
         return replace(tried, status="failed", next_at=None, settled_at=now), failed
     wait = max(LADDER[tried.attempts - 1], min(timedelta(seconds=reply.retry_after or 0), MAX_WAIT))
