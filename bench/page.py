@@ -114,7 +114,7 @@ async def measure_stream(browser: Browser, server: Server, login: Any) -> dict[s
 
 
 async def measure_slowest_work(browser: Browser, server: Server, login: Any, session: str) -> dict[str, float]:
-    """Trace one more answer and more scrolling: a frame that is late although the page was idle waited for the machine."""
+    """Trace one more answer and more scrolling: a late frame of an idle page waited for the machine."""
     async with visit(browser, login, f"{server.address}/ui/sessions/{await server.session()}", **WIDE) as page:
         box = page.get_by_role("textbox", name="Message")
         await box.fill(f"stream {DELTAS} {APART}")
