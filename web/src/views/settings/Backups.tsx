@@ -15,18 +15,18 @@ export function Backups() {
   return (
     <SettingsSection
       title="Backups"
-      text="Everything in one encrypted file. The settings file says where and how often; wakeful backup FILE makes one now."
+      text="Everything in one encrypted file. The settings file says where and how often; the command “wakeful backup FILE” makes one now."
     >
       <ErrorText error={queries.problemOf(backups)} />
       {data?.is_failing && (
-        <p className="error" role="alert">
+        <p className="bad-text" role="alert">
           The last backup failed <Time at={data.failed_at ?? ""} />: {data.error} It is tried again every ten minutes.
         </p>
       )}
       {data && (
         <Facts>
           <Fact name="Schedule">{schedule(data)}</Fact>
-          <Fact name="Last backup">
+          <Fact name="Last scheduled backup">
             {data.finished_at ? (
               <>
                 <Time at={data.finished_at} /> · {data.file} · {size(data.size ?? 0)} · by {data.node}
@@ -49,7 +49,7 @@ export function Backups() {
 function schedule({ plan }: BackupsShape): string {
   if (!plan) return "none: set backup_dir and backup_recipients in the settings file";
   const to = count(plan.recipients, "recipient");
-  return `every ${length(plan.every_seconds)}, the last ${plan.keep} are kept, encrypted to ${to}`;
+  return `every ${length(plan.every_seconds).replace(/^1 /, "")}, the last ${plan.keep} are kept, encrypted to ${to}`;
 }
 
 function length(seconds: number): string {
