@@ -96,6 +96,25 @@ def is_next(request: CompletionRequest, steps: Sequence[Message]) -> bool:
     return asked is not None and request.asked_before is not None and _plain(asked) == _plain(request.asked_before)
 
 
+def find_replaced(request: CompletionRequest, messages: Sequence[Message]) -> Message | None:
+    """Return the last question of a session if a request is another version of it: everything before is the same.
+
+    None if a scheduled run has followed it: what that did must not become an earlier version.
+    """
+    asked = [each for each in messages if each.role == "user"]
+    if not asked or asked[-1].source is not None:
+        return None
+    before = [_plain(each.content) for each in asked[:-1] if each.source in (None, "preloaded")]
+    given = [_plain(each.text) for each in request.history if each.role == "user"]
+    return asked[-1] if before == given else None
+
+
+def has_earlier_answer(request: CompletionRequest, messages: Sequence[Message]) -> bool:
+    """Return whether the answer in a client's history is one of an earlier version of the conversation."""
+    given = _plain(_THOUGHTS.sub("", request.answer_before))
+    return any(each.superseded_by is not None and is_said(each) and _plain(each.content) == given for each in messages)
+
+
 def compare_answer(given: str, steps: Sequence[Message], *, is_over: bool) -> Literal["same", "part", "other"]:
     """Compare the answer in a client's history with the one of a run. A client that hung up has a part of it."""
     theirs, ours = _plain(_THOUGHTS.sub("", given)), _plain(shown_answer(steps))

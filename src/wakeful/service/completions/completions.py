@@ -16,6 +16,7 @@ from wakeful.domain.completions.request import AN_IMAGE, CompletionRequest, Said
 from wakeful.domain.completions.side_requests import BudgetUsedUp, SideRequestsOff
 from wakeful.domain.errors import Conflict, Unavailable
 from wakeful.domain.people.accounts import Identity
+from wakeful.domain.runs import versions
 from wakeful.domain.runs.runs import SessionBusy
 from wakeful.domain.types import Agent, Message, Run, RunUsage, Session
 from wakeful.service.agents.agents import AgentService
@@ -23,6 +24,7 @@ from wakeful.service.metrics.metrics import Metrics
 from wakeful.service.runs.runs import NOTHING, Attached, RunService, name_images
 from wakeful.service.runs.token_brake import check_brake
 from wakeful.service.sessions.following import Following, Frame
+from wakeful.service.sessions.sessions import all_messages
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
@@ -228,14 +230,15 @@ class Completions:
 
         async def work(tx: Tx) -> Asked:
             found = await _find(tx, caller, agent, request, key, keys)
-            session = found or new
+            session = new if found is None else found.session
             if found is None:
                 await check_brake(tx, caller.via, now, self._rules)  # before it writes anything
                 await tx.sessions.add([new])
                 await tx.sessions.preload([_preload(each, new, now) for each in request.history])
             after, _ = await tx.sessions.seqs(session.id)
+            text, system, replaces = request.last.text, request.system, None if found is None else found.replaces
             run = await self._runs.add(
-                tx, session, request.last.text, images, attached, now, caller.via, system=request.system
+                tx, session, text, images, attached, now, caller.via, system=system, replaces=replaces
             )
             await tx.client_sessions.save(_client_session(session, run, keys))
             is_found = found is not None or key is not None
@@ -250,24 +253,44 @@ class Completions:
             log.warning("run of a client that left goes on", extra={"run_id": run.id, "problem": error.message})
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The session that a conversation goes on in, and the message there that the last one is a new version of."""
+
+    session: Session
+    replaces: str | None = None
+
+
 async def _find(
     tx: Tx, caller: Identity, agent: Agent, request: CompletionRequest, key: ClientKey | None, keys: Keys
-) -> Session | None:
-    """Return the session that a conversation goes on in, if there is one."""
+) -> _Place | None:
+    """Return where a conversation goes on, if it is known."""
     user_id = caller.user.id
     if key is not None and key.is_session and ids.could_be_id(key.value):
         session = await tx.sessions.find(key.value)
         if session is not None and session.user_id == user_id:
             if session.agent_id != agent.id:
                 raise OtherAgent(session, request.model)
-            return session
+            return _Place(session)
     known = None if keys.client is None else await tx.client_sessions.by_key(user_id, keys.client)
     if known is not None and key is not None:
-        goes_on = key.is_session or history.is_next(request, await tx.sessions.steps_of(known.run_id))
-        return await tx.sessions.get(known.session_id, user_id) if goes_on else None
+        session = await tx.sessions.get(known.session_id, user_id)
+        return _Place(session) if key.is_session else await _find_version(tx, session, known, request)
     if keys.before is not None:
         known = await _match(tx, request, await tx.client_sessions.by_history(user_id, keys.before))
-    return None if known is None else await tx.sessions.get(known.session_id, user_id)
+    return None if known is None else _Place(await tx.sessions.get(known.session_id, user_id))
+
+
+async def _find_version(tx: Tx, session: Session, known: ClientSession, request: CompletionRequest) -> _Place | None:
+    """Return where a request goes on in the session of its chat; None if its history is another one."""
+    steps = await tx.sessions.steps_of(known.run_id)
+    if history.is_next(request, steps):
+        if history.compare_answer(request.answer_before, steps, is_over=False) != "other":
+            return _Place(session)
+        is_earlier = history.has_earlier_answer(request, await all_messages(tx, session.id))
+        return None if is_earlier else _Place(session)
+    replaced = history.find_replaced(request, versions.current(await all_messages(tx, session.id)))
+    return None if replaced is None else _Place(session, replaces=replaced.id)
 
 
 async def _match(tx: Tx, request: CompletionRequest, known: Sequence[ClientSession]) -> ClientSession | None:

@@ -121,7 +121,7 @@ function showsWork(items: Turn["items"]): boolean {
 /** The message of a person or of a wake; that of a wake is lighter and has a clock. */
 function Asked({ message, sessionId, zone }: { message: MessageShape; sessionId: string; zone: string | undefined }) {
   const isWoken = message.is_recall || (message.source !== null && message.source !== "preloaded");
-  const who = isWoken ? "Scheduled run" : "You";
+  const who = message.source === "hook" ? "Hook" : isWoken ? "Scheduled run" : "You";
   return (
     <div className={isWoken ? "asked is-woken" : "asked"} data-message={message.id}>
       {isWoken && (
