@@ -290,7 +290,7 @@ async def test_on_a_phone_the_line_of_a_pause_is_never_cut(server, places, come)
     soon, late = ((server.node.clock.now() + timedelta(hours=each)).isoformat() for each in (30, 960))
     async with come(places["chat"], **PHONE) as page:
         for pause, said in (
-            ({"preset": "indefinitely"}, re.compile("^Paused2 runs on hold$")),
+            ({"preset": "indefinitely"}, re.compile("^Paused 2 runs on hold$")),
             ({"until": soon}, re.compile("^Paused until .*2 runs on hold$")),
             ({"until": late}, re.compile("^Paused until .*2 runs on hold$")),
         ):
