@@ -32,12 +32,12 @@ export function Storage() {
                 : "never end by themselves"}
             </Fact>
             <Fact name="Ended runs">
-              {data.retention.runs_days ? `deleted after ${data.retention.runs_days} days` : "kept for ever"}
+              {data.retention.runs_days ? `deleted after ${data.retention.runs_days} days` : "kept"}
             </Fact>
-            <Fact name="Sessions of wakes">
+            <Fact name="Sessions of scheduled runs">
               {data.retention.sessions_days
                 ? `deleted after ${data.retention.sessions_days} days, unless a person wrote in them`
-                : "kept for ever"}
+                : "kept"}
             </Fact>
           </Facts>
           <details>
