@@ -17,7 +17,7 @@ from crash.server_process import TOKEN, Start
 from openai_server import say
 
 HOURS = float(os.environ.get("WAKEFUL_TEST_SOAK_HOURS", "0"))
-SESSIONS, WAKES = 100, int(os.environ.get("WK", "20000"))
+SESSIONS, WAKES = 100, 20_000
 MAX_BYTES_PER_WAKE = 100  # in the second half; caches and the 10,000 kept log lines are full by then
 MAX_BYTES_IN_LAST_HOUR = 1_000_000
 
