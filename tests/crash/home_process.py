@@ -30,12 +30,14 @@ async def write_row(node: Wakeful, agent: Any, token: str) -> None:
 
 
 async def write_file(node: Wakeful, agent: Any, token: str) -> None:
+    """Write a file as a program of the agent does: when it likes, and saved later."""
     files = node.services.data.files
     await files.bring_files(agent.id)
     folder = node.services.workspace_of(agent.id)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / token).write_text(token)
-    await files.save_files(agent.id)
+    with files.program(agent.id):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / token).write_text(token)
+        await files.save_files(agent.id)
     assert (folder / token).read_text() == token
 
 

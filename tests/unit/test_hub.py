@@ -188,3 +188,22 @@ def test_a_frame_on_the_wire_is_a_websocket_message_of_its_text(length):
 def test_a_frame_is_one_line_whatever_it_says():
     """Several are kept in one row, one on each line."""
     assert "\n" not in encode(StreamDelta(delta="a\nb\r\n\u2028c"))
+
+
+def test_frames_are_sent_at_once_to_one_who_waits_and_queued_if_that_does_not_work(hub):
+    with hub.subscribe("a") as subscription:
+        told = []
+        subscription.send_now = lambda given: told.append(given) is None
+        hub.publish("a", frames(1))
+        assert [frame.seq for given in told for frame in given] == [1]
+        assert (subscription.take(), subscription.wake.is_set()) == ([], False)
+        subscription.send_now = lambda _given: False
+        hub.publish("a", frames(1, first=2))
+        assert subscription.wake.is_set()
+        subscription.send_now = lambda given: told.append(given) is None
+        hub.publish("a", frames(1, first=3))  # after the one that waits
+        assert [frame.seq for frame in subscription.take()] == [2, 3]
+        assert len(told) == 1
+        subscription.fall_behind()
+        hub.publish("a", frames(1, first=4))
+        assert len(told) == 1

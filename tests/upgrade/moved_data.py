@@ -24,7 +24,6 @@ NOT_MOVED = {"migrations", "store_sequence", "search_texts", "search_progress", 
     "home_pages",
     "home_files",
     "home_blobs",
-    "home_device",
 }
 
 

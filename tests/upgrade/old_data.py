@@ -1,9 +1,10 @@
-"""Copies of the data of version 0.1.0, to start today's server on.
+"""Copies of the data of earlier versions, to start today's server on.
 
 async with running_old_server(copy_old_data("sqlite", tmp_path).settings) as server: ...
 """
 
 import asyncio
+import gzip
 import json
 import shutil
 from collections.abc import Mapping
@@ -18,18 +19,16 @@ import asyncpg
 from live_server import Server, running_server
 from wakeful.clock import SystemClock
 
-OLD = Path(__file__).parents[1] / "data" / "0.1"
+DATA = Path(__file__).parents[1] / "data"
+STOPPED_AT = datetime(2026, 11, 16, 23, 50, tzinfo=UTC)  # minutes after the last change of the data of 0.1
 
 
-STOPPED_AT = datetime(2026, 11, 16, 23, 50, tzinfo=UTC)  # minutes after the last change of the data
+class OldClock(SystemClock):
+    """Shows the time at which a version was stopped, and goes on from there: its plans are still to come."""
 
-
-class ClockOf01(SystemClock):
-    """Shows the time at which 0.1 was stopped, and goes on from there: what it had planned is still to come."""
-
-    def __init__(self) -> None:
+    def __init__(self, stopped_at: datetime) -> None:
         super().__init__()
-        self._behind = super().read_wall_clock() - STOPPED_AT
+        self._behind = super().read_wall_clock() - stopped_at
 
     def read_wall_clock(self) -> datetime:
         return super().read_wall_clock() - self._behind
@@ -43,18 +42,23 @@ class OldData:
     facts: dict[str, str]
 
     @property
+    def stopped_at(self) -> datetime:
+        return datetime.fromisoformat(self.facts["stopped_at"]) if "stopped_at" in self.facts else STOPPED_AT
+
+    @property
     def agent_folder(self) -> Path:
         return self.settings["data_dir"] / "agents" / self.facts["agent_id"]
 
 
-def copy_old_data(backend: str, folder: Path, postgres_url: str | None = None) -> OldData:
+def copy_old_data(backend: str, folder: Path, postgres_url: str | None = None, version: str = "0.1") -> OldData:
     """Copy the directories of one backend into a folder, and load the dump into an empty PostgreSQL database."""
+    place = DATA / version / backend
     for name in ("data", "config"):
-        shutil.copytree(OLD / backend / name, folder / name)
+        shutil.copytree(place / name, folder / name)
         (folder / name).chmod(0o700)
     for path in (folder / "config").iterdir():
         path.chmod(0o600)  # which git does not keep
-    facts = json.loads((OLD / backend / "facts.json").read_text())
+    facts = json.loads((place / "facts.json").read_text())
     settings: dict[str, Any] = {
         "data_dir": folder / "data",
         "config_dir": folder / "config",
@@ -62,14 +66,18 @@ def copy_old_data(backend: str, folder: Path, postgres_url: str | None = None) -
         "model": "demo",
     }
     if postgres_url is not None:
-        asyncio.run(_load(postgres_url, (OLD / backend / "dump.sql").read_text()))
+        packed = place / "dump.sql.gz"
+        dump = gzip.decompress(packed.read_bytes()).decode() if packed.exists() else (place / "dump.sql").read_text()
+        asyncio.run(_load(postgres_url, dump))
         settings["database_url"] = postgres_url
     return OldData(settings=settings, facts=facts)
 
 
-def running_old_server(settings: Mapping[str, object]) -> AbstractAsyncContextManager[Server]:
+def running_old_server(
+    settings: Mapping[str, object], stopped_at: datetime = STOPPED_AT
+) -> AbstractAsyncContextManager[Server]:
     """Run today's server on a copy, at the time of the copy."""
-    return running_server(settings, clock=ClockOf01())
+    return running_server(settings, clock=OldClock(stopped_at))
 
 
 async def _load(url: str, dump: str) -> None:

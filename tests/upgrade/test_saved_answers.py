@@ -5,7 +5,7 @@ import pytest
 
 from harness import MINUTE
 from live_server import eventually
-from upgrade.old_data import ClockOf01, running_old_server
+from upgrade.old_data import STOPPED_AT, OldClock, running_old_server
 from wakeful.app.data.files import database_of
 from wakeful.config import Settings
 from wakeful.store.rows import to_micros
@@ -37,7 +37,7 @@ async def test_the_model_is_not_asked_again_and_the_answer_stands_once(old, note
     last = f"SELECT id FROM runs WHERE session_id = '{session_id}' ORDER BY queued_at DESC LIMIT 1"
     [[run_id]] = await ask(old, last)
     # The server takes longer than a minute to come up on no machine, and after ten a chat is not resumed.
-    script = KILLED.format(run_id=run_id, lease_until=to_micros(ClockOf01().now() - MINUTE))
+    script = KILLED.format(run_id=run_id, lease_until=to_micros(OldClock(STOPPED_AT).now() - MINUTE))
     if note is not None:
         script += f"""
             UPDATE messages SET data = '{{"note":"{note}"}}'

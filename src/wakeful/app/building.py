@@ -1,11 +1,13 @@
 """Builds a node: store, services, tools and engine."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from wakeful.app.build.base import build_base
+from wakeful.app.backup.before_migration import back_up_before_migration
+from wakeful.app.build.base import Base, build_base
 from wakeful.app.build.engine import build_engine
 from wakeful.app.build.loop import build_briefings, build_loop, build_models
 from wakeful.app.build.services import build_services
@@ -37,8 +39,11 @@ from wakeful.service.store_loss import report_loss
 from wakeful.service.store_moves import check_moves
 from wakeful.service.wakes.pauses import PauseService
 from wakeful.service.wakes.wakes import WakeService
+from wakeful.store.migrate import CopyFirst
 from wakeful.store.store import Store
 from wakeful.tools.registry import ToolCatalog
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +59,7 @@ class Wakeful:
     engine: Engine
     recovery_key: str | None  # of a device key that no successful start has shown yet
     note_started: Callable[[], None]  # call when it accepts requests and has shown its recovery key
+    copy_first: CopyFirst | None  # before a migration; None: as the store does by itself
     settle: Callable[[], Awaitable[None]]  # call when the store is open
     put_away: Callable[[], Awaitable[None]]
 
@@ -88,7 +94,7 @@ class Wakeful:
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
         """Open the store and prepare the data directory, without starting the engine."""
-        await self.store.open(self.clock.now(), lambda: check_empty_store(self.settings))
+        await self.store.open(self.clock.now(), lambda: check_empty_store(self.settings), self.copy_first)
         try:
             await check_moves(self.store)
             await report_loss(self.store, self.clock)
@@ -127,8 +133,12 @@ def build(
     executor: Executor | None = None,
     clock: Clock | None = None,
     traces: Traces | None = None,  # None: as the settings say
+    is_backed_up: bool = True,
 ) -> Wakeful:
-    """Build a node. Nothing is opened or started before `opened` or `running` is entered."""
+    """Build a node. Nothing is opened or started before `opened` or `running` is entered.
+
+    Unless `is_backed_up` is False, a store with data is copied before its schema is migrated.
+    """
     base = build_base(settings, clock)
     store, clock = base.store, base.clock
     parts, fetcher, mcp_servers = build_models(base), build_fetcher(settings), build_mcp_servers(settings)
@@ -185,6 +195,21 @@ def build(
         engine=engine,
         recovery_key=base.recovery_key,
         note_started=lambda: note_started(settings, base.device_key, clock.now()),
+        copy_first=_choose_copy(base, is_backed_up=is_backed_up),
         settle=settle,
         put_away=put_away,
     )
+
+
+def _choose_copy(base: Base, *, is_backed_up: bool) -> CopyFirst | None:
+    """Return how the store is copied before a migration; None: as a file, which the store does by itself."""
+
+    async def back_up(schema: int) -> None:
+        await back_up_before_migration(base.settings, base.store.database, base.device_key, base.clock, schema)
+
+    async def do_nothing(schema: int) -> None:
+        log.warning("schema is migrated without a backup", extra={"from": schema})
+
+    if not is_backed_up:
+        return do_nothing
+    return back_up if base.store.is_shared else None

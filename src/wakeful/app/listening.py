@@ -51,11 +51,11 @@ PING_SECONDS = 20.0  # between pings of a WebSocket, and for the answer to one
 _MANY_DESCRIPTORS = 1_048_576  # where the system sets no limit
 
 
-def load_node(settings: Settings) -> "Wakeful":
+def load_node(settings: Settings, *, is_backed_up: bool = True) -> "Wakeful":
     """Import everything and build a node, which takes seconds."""
     from wakeful.app.building import build
 
-    return build(settings)
+    return build(settings, is_backed_up=is_backed_up)
 
 
 async def serve(settings: Settings, load: "Callable[[], Wakeful]", announce: Announce) -> None:

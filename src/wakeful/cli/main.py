@@ -56,6 +56,8 @@ COMMANDS = {
     "user": Lazy("people.users:app", "List, add and remove users; for owners."),
     "token": Lazy("people.tokens:app", "List, create and revoke access tokens."),
     "channel": Lazy("inbox.channels:app", "Set up how notifications reach you."),
+    "hook": Lazy("hooks.hooks:app", "Let other systems start work of an agent."),
+    "webhook": Lazy("hooks.webhooks:app", "Tell other systems of runs and notifications."),
     "db": Lazy("database.commands:app", "Show and change an agent's own database."),
     "node": Lazy("ops.nodes:app", "List the nodes that share a store, and drain them; for owners."),
     "config": Lazy("ops.config:app", "Show and check the settings of this machine.", is_local=True),

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+NoBackup = Annotated[
+    bool,
+    typer.Option("--no-backup", help="Do not copy the store before its schema is migrated; only if you have a backup."),
+]
+
 
 def serve(
     host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
@@ -26,6 +31,7 @@ def serve(
         typer.Option("--new", help="Start over if the store is lost: other data is moved aside, not deleted."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --new: do not ask.")] = False,
+    no_backup: NoBackup = False,
 ) -> None:
     """Run the server until Ctrl-C or SIGTERM."""
     if yes and not new:
@@ -64,19 +70,19 @@ def serve(
 
     try:
         with failing():
-            asyncio.run(listen(settings, lambda: load_node(settings), announce))
+            asyncio.run(listen(settings, lambda: load_node(settings, is_backed_up=not no_backup), announce))
     finally:
         writer.flush()
 
 
-def migrate() -> None:
-    """Bring the store's schema up to date. The server also does this when it starts."""
+def migrate(no_backup: NoBackup = False) -> None:
+    """Bring the store's schema up to date, after copying the store. The server also does this when it starts."""
     refuse_remote("`wakeful migrate` changes the store of")
     settings = read_settings()
     from wakeful.app.listening import load_node
 
     async def open_and_close() -> None:
-        async with load_node(settings).opened():
+        async with load_node(settings, is_backed_up=not no_backup).opened():
             pass
 
     with failing():

@@ -1,6 +1,7 @@
-"""Public and private IP addresses."""
+"""Public and private IP addresses, and addresses of web servers."""
 
 import ipaddress
+from urllib.parse import urlsplit
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -39,3 +40,15 @@ def is_public(address: Address) -> bool:
     if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_IPV6:
         return False
     return not any(address in network for network in _REFUSED if network.version == address.version)
+
+
+def is_web_address(url: str, most: int) -> bool:
+    """Return whether a text is an http:// or https:// address that can be requested, without a login in it."""
+    if len(url) > most or not all("!" <= character <= "~" for character in url) or "#" in url:
+        return False
+    try:
+        parts = urlsplit(url)
+        has_host = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and has_host and "@" not in parts.netloc

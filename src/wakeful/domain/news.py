@@ -89,6 +89,11 @@ class NoticeAdded:
 
 
 @dataclass(frozen=True, slots=True)
+class WebhookQueued:
+    """A message to another system may be due."""
+
+
+@dataclass(frozen=True, slots=True)
 class ApprovalChanged:
     """A call waits for approval, or was answered."""
 
@@ -150,6 +155,7 @@ News = (
     | ModelsChanged
     | NodeChanged
     | NoticeAdded
+    | WebhookQueued
     | ApprovalChanged
     | DatabaseChanged
     | HomeChanged

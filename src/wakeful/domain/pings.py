@@ -3,6 +3,7 @@
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
+from wakeful.domain.addresses import is_web_address
 from wakeful.domain.errors import Invalid
 
 MAX_URL = 2_000
@@ -29,14 +30,7 @@ class BadPingAddress(Invalid):
 def check_ping_url(url: str) -> str:
     """Return an address without blanks around it, or refuse it."""
     url = url.strip()
-    if len(url) > MAX_URL or not all("!" <= character <= "~" for character in url) or "#" in url:
-        raise BadPingAddress
-    try:
-        parts = urlsplit(url)
-        has_host = bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        raise BadPingAddress from None
-    if parts.scheme not in ("http", "https") or not has_host or "@" in parts.netloc:
+    if not is_web_address(url, MAX_URL):
         raise BadPingAddress
     return url
 

@@ -24,6 +24,7 @@ class Via:
     door: Door
     token_id: str | None = None
     token_name: str | None = None
+    key: str | None = None  # the program's own name for a booking: repeated, it books once
 
     @property
     def is_braked(self) -> bool:

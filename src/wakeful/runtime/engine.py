@@ -17,6 +17,7 @@ from wakeful.runtime.scheduler import Scheduler
 from wakeful.service.agents.directories import Directories
 from wakeful.service.backup.scheduled import LOOK_EVERY as LOOK_FOR_BACKUPS
 from wakeful.service.backup.scheduled import ScheduledBackups
+from wakeful.service.hooks.webhook_outbox import WebhookOutbox
 from wakeful.service.nodes.mcp_holds import McpHolds
 from wakeful.service.nodes.nodes import Nodes
 from wakeful.service.pings.heartbeat import LOOK_EVERY, HeartbeatPings
@@ -71,8 +72,10 @@ class Engine:
         are_leases_behind: Callable[[], bool] = lambda: False,
         find_problems: Callable[[], Sequence[Problem]] = tuple,
         heartbeat_pings: HeartbeatPings | None = None,
+        webhooks: WebhookOutbox,
         scheduled_backups: ScheduledBackups | None = None,
     ) -> None:
+        self._webhooks = webhooks
         self._heartbeat_pings = heartbeat_pings
         self._scheduled_backups = scheduled_backups
         self.scheduler = scheduler
@@ -110,6 +113,7 @@ class Engine:
             asyncio.create_task(self.scheduler.run(), name="wakeful-scheduler"),
             asyncio.create_task(self.runner.run(), name="wakeful-runner"),
             asyncio.create_task(self._presence.run(), name="wakeful-presence"),
+            asyncio.create_task(self._webhooks.run(), name="wakeful-webhooks"),
             asyncio.create_task(_until_done(self._search_index.build), name="wakeful-search-index"),
             asyncio.create_task(_every(timedelta(minutes=1), self.look_after), name="wakeful-upkeep"),
             asyncio.create_task(_every(timedelta(minutes=1), self.upkeep.tidy), name="wakeful-tidy"),

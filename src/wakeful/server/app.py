@@ -11,10 +11,13 @@ from wakeful.domain.agents.confinement import Confined
 from wakeful.server import api_docs, auth, errors
 from wakeful.server.login import login
 from wakeful.server.login.attempts import Tries
+from wakeful.server.mcp import door, oauth_probes
+from wakeful.server.mcp.door import McpDoor
 from wakeful.server.page import page_router
 from wakeful.server.rest.agents import agents, instruction_files, mcp_servers
 from wakeful.server.rest.completions import completions
 from wakeful.server.rest.database import database, rows, tables, views
+from wakeful.server.rest.hooks import hooks, webhooks
 from wakeful.server.rest.inbox import channels, notifications, push
 from wakeful.server.rest.models import models
 from wakeful.server.rest.ops import about, backups, health, logs, nodes, storage
@@ -55,6 +58,7 @@ def create_app(
     app.state.base_path = base_path
     app.state.public_address = public_address
     app.state.about = about.Fixed(version=version, store="postgresql" if is_shared else "sqlite", shell=shell)
+    app.state.mcp = McpDoor(services, version)
     open_sockets = OpenSockets(services.accounts)
     services.metrics.watch("wakeful_sockets_open", "Open WebSockets of pages and programs.", lambda: open_sockets.count)
     app.state.sockets = Sockets(
@@ -62,6 +66,7 @@ def create_app(
         open_sockets=open_sockets,
         heartbeats=Heartbeats(heartbeat_seconds),
     )
+    app.state.hook_tries = tries.of("wrong signature")
     auth.install(app, services.accounts, tries)
     return app
 
@@ -87,6 +92,7 @@ def application(version: str) -> FastAPI:
         views.router,
         frame_schema.router,
         health.router,
+        hooks.router,
         login.router,
         logs.router,
         mcp_servers.router,
@@ -106,6 +112,8 @@ def application(version: str) -> FastAPI:
         storage.router,
         backups.router,
         wakes.router,
+        webhooks.router,
     ):
         app.include_router(router)
+    app.router.routes.extend([door.route, *oauth_probes.routes])
     return app

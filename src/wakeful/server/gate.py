@@ -19,6 +19,7 @@ from wakeful.server.errors import answer, shape
 from wakeful.server.hosts import AllowedHosts, Host, UnreadableHost
 from wakeful.server.limits.body_limits import (
     MAX_BODY,
+    MAX_HOOK_BODY,
     MAX_OPEN_BODY,
     BodyTooLarge,
     check_length,
@@ -27,6 +28,7 @@ from wakeful.server.limits.body_limits import (
 from wakeful.server.limits.connections import mark_authenticated
 from wakeful.server.login.attempts import Tries
 from wakeful.server.login.tickets import take_ticket, target_of
+from wakeful.server.mcp.oauth_probes import is_oauth_probe
 from wakeful.server.security_headers import SECURITY_HEADERS
 from wakeful.server.ws.socket_counts import SocketCounts
 from wakeful.service.people.accounts import Accounts
@@ -82,7 +84,7 @@ class Gate:
             with self._sockets.counted(scope["state"]["identity"].token_id):
                 await self.app(scope, receive, send)
             return
-        await self._pass_on(scope, receive, send, MAX_BODY if is_known else MAX_OPEN_BODY)
+        await self._pass_on(scope, receive, send, MAX_BODY if is_known else _largest_open(scope))
 
     async def _admit(self, scope: Scope) -> bool:
         """Return whether the caller is authenticated; raise if the request is refused."""
@@ -90,7 +92,7 @@ class Gate:
         headers = Headers(scope=scope)
         host = self._check_host(scope, headers)
         self._check_origin(scope, headers, host)
-        if _is_open(scope) or _is_probe(scope, headers):
+        if _is_open(scope) or _is_probe(scope, headers) or is_oauth_probe(scope["path"]):
             return False
         state = scope.setdefault("state", {})
         identity = await self._identify(scope, headers, ticket)
@@ -201,10 +203,22 @@ def _acts(scope: Scope) -> bool:
 
 
 def _is_open(scope: Scope) -> bool:
-    """Return whether a request needs no token: liveness, login, and the files of the page."""
+    """Return whether a request needs no token: liveness, login, deliveries of hooks, and the files of the page."""
     if scope["type"] == "websocket":
         return False
-    return scope["path"] in ("/healthz", "/login") or (scope["method"] in ("GET", "HEAD") and _is_page(scope["path"]))
+    if scope["path"] in ("/healthz", "/login") or _is_delivery(scope):
+        return True
+    return scope["method"] in ("GET", "HEAD") and _is_page(scope["path"])
+
+
+def _is_delivery(scope: Scope) -> bool:
+    """Return whether a request is a delivery to a hook, which the sender proves with the hook's own secret."""
+    path: str = scope["path"]
+    return scope["method"] == "POST" and path.startswith("/hooks/") and "/" not in path.removeprefix("/hooks/")
+
+
+def _largest_open(scope: Scope) -> int:
+    return MAX_HOOK_BODY if _is_delivery(scope) else MAX_OPEN_BODY
 
 
 def _is_probe(scope: Scope, headers: Headers) -> bool:

@@ -17,6 +17,9 @@ from wakeful.service.backup.backups import Backups
 from wakeful.service.backup.scheduled import ScheduledBackups
 from wakeful.service.completions.completions import Completions
 from wakeful.service.homes.moving_in import MovingIn
+from wakeful.service.hooks.hooks import Hooks
+from wakeful.service.hooks.receiving import Receiving
+from wakeful.service.hooks.webhooks import Webhooks
 from wakeful.service.inbox.channels import Channels
 from wakeful.service.inbox.deliverer import Deliverer
 from wakeful.service.inbox.feed import Feed
@@ -29,6 +32,7 @@ from wakeful.service.people.accounts import Accounts
 from wakeful.service.pings.pings import Pings
 from wakeful.service.recent_logs import RecentLogs
 from wakeful.service.runs.approvals import Approvals
+from wakeful.service.runs.run_waits import RunWaits
 from wakeful.service.runs.runs import RunService
 from wakeful.service.runs.stopping import Stopping
 from wakeful.service.sessions.presence import PresenceService
@@ -40,6 +44,7 @@ from wakeful.service.sessions.stream import Stream
 from wakeful.service.sessions.uploads import Uploads
 from wakeful.service.storage.storage import Storage
 from wakeful.service.wakes.agenda import AgendaService
+from wakeful.service.wakes.bookings import Bookings
 from wakeful.service.wakes.next_runs import NextRuns
 from wakeful.service.wakes.pauses import PauseService
 from wakeful.service.wakes.recalls import Recalls
@@ -56,12 +61,14 @@ class Services:
     agents: AgentService
     approvals: Approvals
     backups: Backups
+    bookings: Bookings
     channels: Channels
     completions: Completions
     data: AgentData
     deliverer: Deliverer
     directories: Directories
     feed: Feed
+    hooks: Hooks
     hub: Hub
     instructions: InstructionFiles
     mcp_states: Callable[[], Sequence[McpState]]
@@ -77,7 +84,9 @@ class Services:
     profiles: Profiles
     push: Push
     recalls: Recalls
+    receiving: Receiving
     recent_logs: RecentLogs
+    run_waits: RunWaits
     runs: RunService
     scheduled_backups: ScheduledBackups
     schedules: Schedules
@@ -90,6 +99,7 @@ class Services:
     toolset_of: Callable[[], Mapping[str, str | None]]  # of each of the server's own tools, by name
     uploads: Uploads
     wakes: WakeService
+    webhooks: Webhooks
     workspace_of: Callable[[str], Path]  # the directory of an agent's files
 
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from wakeful.clock import Clock
 from wakeful.domain.completions.history import KEPT
 from wakeful.domain.errors import Unavailable
+from wakeful.domain.hooks.hooks import KEEP, KEEP_PAYLOAD
 from wakeful.domain.types import FOREVER
 from wakeful.service.inbox.outbox import Outbox
 from wakeful.service.storage.old_data import OldData
@@ -127,7 +128,10 @@ class Upkeep:
             await tx.runs.roll_up_skipped(now - self._retention.skipped, 1_000)
             await tx.accounts.forget_ended(now, now - _KEEP_TOKENS)
             await tx.push.drop_ended(now)
+            await tx.hooks.forget_old(now, now - KEEP, now - KEEP_PAYLOAD)
+            await tx.webhooks.forget_old(now, now - KEEP)
             await tx.client_sessions.forget(now - KEPT)
+            await tx.booking_keys.forget(now)
 
         await self._store.write(work, is_long=True)
         await self._old_data.delete()

@@ -1,7 +1,7 @@
 """Numbered migrations: `NNNN_name.sql` for both databases, `NNNN_name.sqlite.sql` or `.postgres.sql` for one."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -12,6 +12,8 @@ from wakeful.store.drivers.sqlite import SqliteDatabase
 from wakeful.store.errors import StoreIsNewer
 
 log = logging.getLogger(__name__)
+
+CopyFirst = Callable[[int], Awaitable[None]]
 
 RECORD = """
 CREATE TABLE IF NOT EXISTS migrations (number BIGINT PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)
@@ -47,23 +49,30 @@ def load_migrations(dialect: str, folder: Traversable | None = None) -> list[Mig
     return found
 
 
-async def migrate(database: Database, migrations: Sequence[Migration], now: int) -> list[Migration]:
+async def migrate(
+    database: Database, migrations: Sequence[Migration], now: int, copy_first: CopyFirst | None = None
+) -> list[Migration]:
     """Bring the schema up to date and return what was applied.
 
-    Refuses a schema newer than it knows. A SQLite store that holds data is copied to `backups/` first.
+    Refuses a schema newer than it knows. `copy_first` is called with the number of the last migration before one that
+    holds data is changed, and may raise. Without it, a SQLite store is copied to `backups/`.
     """
     async with database.only_one_node():
-        return await _migrate(database, migrations, now)
+        return await _migrate(database, migrations, now, copy_first)
 
 
-async def _migrate(database: Database, migrations: Sequence[Migration], now: int) -> list[Migration]:
+async def _migrate(
+    database: Database, migrations: Sequence[Migration], now: int, copy_first: CopyFirst | None
+) -> list[Migration]:
     await database.run_script(RECORD)
     applied = await database.read(_read_applied)
     newest = max((m.number for m in migrations), default=0)
     if applied and max(applied) > newest:
         raise StoreIsNewer(max(applied), newest)
     missing = [m for m in migrations if m.number not in applied]
-    if missing and applied and isinstance(database, SqliteDatabase):
+    if missing and applied and copy_first is not None:
+        await copy_first(max(applied))
+    elif missing and applied and isinstance(database, SqliteDatabase):
         copy = _backup_path(database.path, max(applied), now)
         await database.copy_to(copy)
         log.info("store copied before migrating", extra={"path": str(copy)})

@@ -24,6 +24,7 @@ from wakeful.domain.news import (
     StopAsked,
     WakeChanged,
     WakeDueSooner,
+    WebhookQueued,
 )
 from wakeful.store.rows import from_micros, to_micros
 
@@ -43,6 +44,7 @@ _WORDS: dict[type[Any], str] = {
     ModelsChanged: "models",
     NodeChanged: "node",
     NoticeAdded: "notice",
+    WebhookQueued: "webhook",
     ApprovalChanged: "approval",
     HomeChanged: "home",
     HomeErased: "home_erased",
@@ -65,7 +67,10 @@ def encode(news: Iterable[News]) -> list[str]:
 
 
 def decode(text: str) -> list[News]:
-    """Read news back. Words of another version of the server are ignored."""
+    """Read news back. That of another version of the server is ignored: nodes look at the tables by themselves, too.
+
+    A type whose fields change needs another word, so that no older node reads them as its own.
+    """
     word, *values = text.split(" ")
     kind = _TYPES.get(word)
     if kind is None:
@@ -74,10 +79,13 @@ def decode(text: str) -> list[News]:
     if not names:
         return [kind()]
     step = len(names)
-    return [
-        kind(**{name: _from_text(name, value) for name, value in zip(names, values[at : at + step], strict=True)})
-        for at in range(0, len(values), step)
-    ]
+    try:
+        return [
+            kind(**{name: _from_text(name, value) for name, value in zip(names, values[at : at + step], strict=True)})
+            for at in range(0, len(values), step)
+        ]
+    except ValueError:
+        return []
 
 
 def _join(word: str, texts: Sequence[str]) -> list[str]:

@@ -10,6 +10,8 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 import orjson
 
 from wakeful.domain.completions.history import ClientSession
+from wakeful.domain.hooks.hooks import Hook, HookDelivery
+from wakeful.domain.hooks.webhooks import Webhook, WebhookMessage
 from wakeful.domain.models.models import Model, ModelTest
 from wakeful.domain.runs.approvals import Allowance, Approval
 from wakeful.domain.sessions.search import Found
@@ -202,12 +204,17 @@ ALLOWANCES = Table(Allowance)
 CLIENT_SESSIONS = Table(ClientSession)
 MODELS = Table(Model, key="encrypted_key")
 MODEL_TESTS = Table(ModelTest)
+HOOKS = Table(Hook, secret="encrypted_secret", old_secret="encrypted_old_secret")
+HOOK_DELIVERIES = Table(HookDelivery)
+WEBHOOKS = Table(Webhook, secret="encrypted_secret", old_secret="encrypted_old_secret")
+WEBHOOK_MESSAGES = Table(WebhookMessage)
 
 
 ADDED_WAKE = WAKES.rows_of("add_wakes")
 MOVED_WAKE = WAKES.rows_of("move_wakes")
 ADDED_RUN = RUNS.rows_of("add_runs")
 NOTED_CALL = RUNS.rows_of("note_calls")
+ADDED_WEBHOOK_MESSAGE = WEBHOOK_MESSAGES.rows_of("add_webhook_messages")
 
 
 def read_bounds(text: str) -> Bounds:

@@ -18,10 +18,12 @@ from wakeful.store.drivers.sequence import Loss
 from wakeful.store.drivers.sqlite import FreePages, SqliteDatabase
 from wakeful.store.errors import StoreUnavailable
 from wakeful.store.health import StoreHealth
+from wakeful.store.hooks.hooks import HookRows
+from wakeful.store.hooks.webhooks import WebhookRows
 from wakeful.store.inbox.channels import ChannelRows
 from wakeful.store.inbox.notices import Notices
 from wakeful.store.inbox.push import PushRows
-from wakeful.store.migrate import Migration, load_migrations, migrate
+from wakeful.store.migrate import CopyFirst, Migration, load_migrations, migrate
 from wakeful.store.models.models import ModelRows
 from wakeful.store.moving.moves import MoveRows
 from wakeful.store.nodes.nodes import NodeRows
@@ -38,6 +40,7 @@ from wakeful.store.sessions.presence import Presence
 from wakeful.store.sessions.search import SearchRows
 from wakeful.store.sessions.sessions import SessionRows
 from wakeful.store.storage.storage import StorageRows
+from wakeful.store.wakes.booking_keys import BookingKeys
 from wakeful.store.wakes.wakes import WakeRows
 
 T = TypeVar("T")
@@ -54,19 +57,22 @@ class Tx:
         self.agents = AgentRows(statements)
         self.approvals = ApprovalRows(statements)
         self.backups = BackupRows(statements)
+        self.booking_keys = BookingKeys(statements)
         self.channels = ChannelRows(statements)
         self.client_sessions = ClientSessionRows(statements)
         self.directories = DirectoryRows(statements)
         self.homes = HomeRows(statements)
+        self.hooks = HookRows(statements)
         self.instruction_files = InstructionFileRows(statements)
         self.models = ModelRows(statements)
         self.moves = MoveRows(statements)
         self.nodes = NodeRows(statements)
-        self.notices = Notices(statements)
+        self.webhooks = WebhookRows(statements)
+        self.notices = Notices(statements, self.webhooks)
         self.pings = PingRows(statements)
         self.presence = Presence(statements)
         self.push = PushRows(statements)
-        self.runs = RunRows(statements)
+        self.runs = RunRows(statements, self.webhooks)
         self.search = SearchRows(statements)
         self.sessions = SessionRows(statements, self.search)
         self.storage = StorageRows(statements)
@@ -99,16 +105,23 @@ class Store:
         """Whether other processes may work on the same store."""
         return self.database.dialect == "postgres"
 
-    async def open(self, now: datetime, check_empty: Callable[[], None] = lambda: None) -> list[Migration]:
+    async def open(
+        self,
+        now: datetime,
+        check_empty: Callable[[], None] = lambda: None,
+        copy_first: CopyFirst | None = None,
+    ) -> list[Migration]:
         """Open the database, bring its schema up to date, and return what that took.
 
-        `check_empty` is called before anything is written to a store without agents, and may raise.
+        `check_empty` is called before anything is written to a store without agents, and may raise; for `copy_first`
+        see `migrate`.
         """
         await self.database.open(check_empty)
         try:
             if not await self.database.has_agents():
                 await self._check_empty(check_empty)
-            applied = await migrate(self.database, load_migrations(self.database.dialect), to_micros(now))
+            migrations = load_migrations(self.database.dialect)
+            applied = await migrate(self.database, migrations, to_micros(now), copy_first)
             if isinstance(self.database, SqliteDatabase):
                 self.loss = await self.database.find_loss()
             return applied

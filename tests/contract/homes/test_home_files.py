@@ -234,12 +234,6 @@ async def test_a_deleted_agent_leaves_no_files(harness, there, postgres):
     assert contents(folder) == {}
 
 
-async def test_many_small_files_arrive(harness, there):
-    files = {f"{number % 20}/{number}.txt": str(number).encode() for number in range(1_000)}
-    await write(harness.node, harness.agent, files)
-    assert contents(await bring(there, harness.agent)) == files
-
-
 @pytest.mark.parametrize("target", ["a", "../workspace/a", "./x/../a"])
 def test_links_inside_their_folder_are_kept(tmp_path, target):
     (tmp_path / "workspace").mkdir()

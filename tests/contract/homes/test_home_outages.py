@@ -1,12 +1,17 @@
 """PostgreSQL away while a home is saved: nothing is acknowledged that is not there, and nothing is written twice."""
 
+import asyncio
+
 import pytest
 
+from conftest import IS_LONG
 from harness import Harness
 from postgres_line import Line
 from wakeful.domain.errors import StoreUnavailable
 from wakeful.service.agents.database import By
+from wakeful.service.retrying import insist
 
+AWAY = 60.0 if IS_LONG else 1.0  # seconds
 COLUMNS = [{"name": "title", "type": "text"}]
 
 
@@ -78,6 +83,40 @@ async def test_postgresql_that_goes_away_in_the_middle_of_a_write_leaves_nothing
     assert await titles(harness, agent) == ["b"]
 
 
+@pytest.mark.parametrize(("sqlstate", "code"), [("53100", "store_full"), ("25006", "store_read_only")])
+async def test_a_postgresql_that_takes_no_writes_is_named_and_nothing_of_them_is_seen(harness, agent, sqlstate, code):
+    files, folder = harness.node.services.data.files, harness.node.services.workspace_of(agent.id)
+
+    async def write():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "a.txt").write_text("a")
+
+    for table in ("home_pages", "home_files"):
+        await harness.sql(
+            f"CREATE FUNCTION refuse_{table}() RETURNS trigger LANGUAGE plpgsql AS"
+            f" $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{sqlstate}'; END $$;"
+            f" CREATE TRIGGER refuse BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION refuse_{table}()"
+        )
+    try:
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable) as refused:
+                await run(harness, agent, "insert", table="tasks", rows=[{"title": "a"}])
+            assert refused.value.code == code
+            with pytest.raises(StoreUnavailable) as refused:
+                await files.change_files(agent.id, None, write)
+            assert refused.value.code == code
+            assert await titles(harness, agent) == []
+            await files.bring_files(agent.id)
+            assert list(folder.iterdir()) == []
+    finally:
+        for table in ("home_pages", "home_files"):
+            await harness.sql(f"DROP TRIGGER refuse ON {table}; DROP FUNCTION refuse_{table}()")
+    await run(harness, agent, "insert", table="tasks", rows=[{"title": "b"}])
+    await files.change_files(agent.id, None, write)
+    assert await titles(harness, agent) == ["b"]
+    assert (folder / "a.txt").read_text() == "a"
+
+
 async def test_a_file_that_could_not_be_saved_is_put_back_and_written_once_if_repeated(harness, line, agent):
     """PostgreSQL goes away between the write here and its save; the tool is called again later."""
     files, path = harness.node.services.data.files, harness.node.services.workspace_of(agent.id) / "log.txt"
@@ -96,3 +135,51 @@ async def test_a_file_that_could_not_be_saved_is_put_back_and_written_once_if_re
     await files.change_files(agent.id, None, append)
     await files.bring_files(agent.id)
     assert path.read_text() == "line\nline\n"
+
+
+async def test_a_file_of_a_program_stays_when_something_else_could_not_be_saved(harness, line, agent):
+    files, folder = harness.node.services.data.files, harness.node.services.workspace_of(agent.id)
+    await files.bring_files(agent.id)
+
+    async def append():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "log.txt").write_text("line\n")
+        (folder / "output.txt").write_text("of the program")  # meanwhile
+        line.go_down()
+
+    with files.program(agent.id):
+        with pytest.raises(StoreUnavailable):
+            await files.change_files(agent.id, None, append, "workspace/log.txt")
+        line.come_back()
+        await files.save_files(agent.id)
+    await files.bring_files(agent.id)
+    assert {path.name for path in folder.iterdir()} == {"output.txt"}
+
+
+async def test_after_a_minute_without_postgresql_a_run_goes_on_and_has_done_everything_once(harness, line, agent):
+    """Tools of a run wait for it; what people ask for meanwhile is refused."""
+    files, folder = harness.node.services.data.files, harness.node.services.workspace_of(agent.id)
+
+    async def append():
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "log.txt").open("a") as file:
+            file.write("line\n")
+
+    await run(harness, agent, "insert", table="tasks", rows=[{"title": "before"}])
+    line.go_down()
+    waiting = [
+        asyncio.create_task(insist(lambda: files.change_files(agent.id, None, append, "workspace/log.txt"))),
+        asyncio.create_task(insist(lambda: run(harness, agent, "insert", table="tasks", rows=[{"title": "during"}]))),
+    ]
+    give_up_at = asyncio.get_running_loop().time() + AWAY
+    while asyncio.get_running_loop().time() < give_up_at:
+        with pytest.raises(StoreUnavailable, match="PostgreSQL"):
+            await run(harness, agent, "insert", table="tasks", rows=[{"title": "refused"}])
+        await asyncio.sleep(0.2)
+    assert not any(each.done() for each in waiting)
+    line.come_back()
+    await asyncio.wait_for(asyncio.gather(*waiting), 30)
+    await files.bring_files(agent.id)
+    assert (folder / "log.txt").read_text() == "line\n"
+    assert sorted(await titles(harness, agent)) == ["before", "during"]
+    assert (await run(harness, agent, "verify"))["intact"]

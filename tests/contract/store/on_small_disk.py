@@ -18,7 +18,7 @@ from wakeful.domain.errors import WakefulError
 from wakeful.server.errors import status_of
 from wakeful.service.agents.database import By
 
-DISK = "2300k"
+DISK = "3m"
 BALLAST = 300_000
 LONG = "Read notes.txt with read_file. " * 600
 

@@ -25,6 +25,7 @@ from machine import allowed
 from network.own_connections import own_connections
 from network.silent_line import SilentLine
 from openai_server import say
+from wakeful.service.agents.database import By
 from wakeful.store.drivers.postgres import PostgresDatabase
 from wakeful.store.errors import NotificationsLost
 
@@ -405,3 +406,23 @@ async def test_a_node_works_through_pgbouncer(settings, tmp_path):
             await harness.turn()
             assert [run.status for run in await harness.runs_of(wake)] == ["success"]
             assert (await harness.node.store.database.write(shown))[:2] == ["5s", "1500ms"]
+            await check_home(harness, harness.another_node(data_dir=tmp_path / "there"))
+
+
+async def check_home(harness, there):
+    """Write rows and files on one node, and read them on another."""
+    data, columns = harness.node.services.data, [{"name": "title", "type": "text"}]
+    await data.run(By(agent=harness.agent), "create_table", name="tasks", purpose="x", columns=columns)
+    await data.run(By(agent=harness.agent), "insert", table="tasks", rows=[{"title": "x" * 9_000}] * 200)
+
+    async def write():
+        folder = harness.node.services.workspace_of(harness.agent.id)
+        folder.mkdir(parents=True)
+        (folder / "a.bin").write_bytes(bytes(3_000_000))
+
+    await data.files.change_files(harness.agent.id, None, write)
+    async with there.opened():
+        counted = await there.services.data.run(By(agent=harness.agent), "query", sql="SELECT count(*) FROM tasks")
+        assert counted["rows"] == [[200]]
+        await there.services.data.files.bring_files(harness.agent.id)
+        assert (there.services.workspace_of(harness.agent.id) / "a.bin").stat().st_size == 3_000_000

@@ -4,13 +4,11 @@ import asyncio
 import json
 import os
 import re
-import subprocess
-import tempfile
 import time
 import warnings
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from conftest import IS_LONG
 from crash.server_process import FINAL, TOKEN, ServerProcess
 from harness import eventually
 from openai_server import Exchange, OpenAIServer, say
+from small_disk import fill, small_disk
 
 WAKES = 100 if IS_LONG else 10
 LEASE = 10 if IS_LONG else 2
@@ -77,38 +76,6 @@ def read_only(postgres_url: str) -> Iterator[Trouble]:
         words="PostgreSQL is read-only",
     )
     asyncio.run(turn("off"))
-
-
-@contextmanager
-def small_disk(size: str) -> Iterator[Path]:
-    """Mount a small disk, for PostgreSQL's user to write on."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk here")
-    # Not below pytest's own folder, which is closed to the user that the server runs as.
-    with tempfile.TemporaryDirectory(prefix="wakeful-disk-") as folder:
-        Path(folder).chmod(0o755)
-        disk = Path(folder) / "disk"
-        disk.mkdir()
-        mounted = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], capture_output=True, check=False
-        )
-        if mounted.returncode != 0:
-            pytest.skip(f"no disk can be mounted here: {mounted.stderr.decode().strip()}")
-        try:
-            yield disk
-        finally:
-            subprocess.run(["umount", "--lazy", disk], check=True)
-
-
-def fill(ballast: Path) -> None:
-    """Leave not a byte free."""
-    with ballast.open("wb", buffering=0) as file:
-        for size in (65536, 4096, 1):
-            try:
-                while True:
-                    file.write(bytes(size))
-            except OSError:
-                continue
 
 
 @pytest.fixture

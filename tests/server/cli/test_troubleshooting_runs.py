@@ -21,7 +21,7 @@ WINDOW = 4_096  # tokens
 async def shared_server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trouble")
     settings = {"data_dir": folder / "data", "config_dir": folder / "config", "store_encryption": False}
-    quick = {"runs_per_hour": 1, "defer_seconds": 1, "patient": Patient(retries=0)}
+    quick = {"runs_per_hour": 1, "defer_seconds": 1, "patient": Patient(first=60.0, between=60.0, retries=0)}
     async with running_server(settings, **quick) as server:
         yield server
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from chat_pages import librechat_chat, librechat_title, open_webui_chat, open_webui_task, open_webui_with_documents
-from live_server import running_server
+from live_server import eventually, running_server
 from openai_server import say
 
 
@@ -91,13 +91,54 @@ async def test_a_conversation_in_librechat_is_one_session_from_before_it_has_an_
 async def test_an_edited_message_in_a_chat_with_an_id_gets_a_new_session(server):
     server.provider.then(say("Hello"), say("Fine"), say("Well"), say("Good"))
     first = await send(server, open_webui_chat(user("Hi"), chat="c"))
-    talk = [user("Hi"), assistant("Hello"), user("How are you?")]
+    talk = [user("Hi"), assistant("Hello"), user("How are you?")]  # the first message is edited, not the last
     await send(server, open_webui_chat(*talk, chat="c"))
     edited = [user("Good morning")]
     third = await send(server, open_webui_chat(*edited, chat="c"))
     fourth = await send(server, open_webui_chat(*edited, assistant("Well"), user("And?"), chat="c"))
     assert first.headers["X-Wakeful-Session"] != third.headers["X-Wakeful-Session"]
     assert third.headers["X-Wakeful-Session"] == fourth.headers["X-Wakeful-Session"]
+
+
+async def test_a_regenerated_or_edited_last_message_stays_in_the_session_of_its_chat(server):
+    server.provider.then(say("Hello"), say("Heads"), say("Tails"), say("Edge"), say("Right"))
+    first = await send(server, open_webui_chat(user("Hi"), chat="c"))
+    asked = [user("Hi"), assistant("Hello"), user("Toss a coin")]
+    answers = [await send(server, open_webui_chat(*asked, chat="c")) for _ in range(2)]  # the second: regenerated
+    edited = [user("Hi"), assistant("Hello"), user("Toss a thick coin")]
+    answers.append(await send(server, open_webui_chat(*edited, chat="c")))
+    answers.append(await send(server, open_webui_chat(*edited, assistant("Edge"), user("Sure?"), chat="c")))
+    session = first.headers["X-Wakeful-Session"]
+    assert {each.headers["X-Wakeful-Session"] for each in answers} == {session}  # so its recalls stay with the chat
+    shown = [each["content"] for each in await server.messages(session) if each["superseded_by"] is None]
+    assert shown == ["Hi", "Hello", "Toss a thick coin", "Edge", "Sure?", "Right"]
+    sent = [each["content"] for each in server.provider.last["messages"][1:]]
+    assert sent == shown[:-1]
+
+
+async def test_an_answer_that_was_replaced_goes_on_in_a_new_session(server):
+    server.provider.then(say("Heads"), say("Tails"), say("Right"))
+    asked = [user("Toss a coin")]
+    first, second = [await send(server, open_webui_chat(*asked, chat="c")) for _ in range(2)]
+    assert first.headers["X-Wakeful-Session"] == second.headers["X-Wakeful-Session"]
+    third = await send(server, open_webui_chat(*asked, assistant("Heads"), user("Sure?"), chat="c"))
+    assert third.headers["X-Wakeful-Session"] != first.headers["X-Wakeful-Session"]
+    assert [each["content"] for each in server.provider.last["messages"][1:]] == ["Toss a coin", "Heads", "Sure?"]
+
+
+async def test_a_question_that_a_scheduled_run_followed_is_not_replaced(server):
+    server.provider.then(say("Hello"), say("Woken"), say("Again"))
+    first = await send(server, open_webui_chat(user("Hi"), chat="c"))
+    session = first.headers["X-Wakeful-Session"]
+    await server.book(session, "Look after the tea.")
+
+    async def has_woken():
+        return (await server.messages(session))[-1]["content"] == "Woken"
+
+    await eventually(has_woken)
+    again = await send(server, open_webui_chat(user("Hi"), chat="c"))
+    assert again.headers["X-Wakeful-Session"] != session
+    assert [each["superseded_by"] for each in await server.messages(session)] == [None] * 4
 
 
 async def test_thoughts_that_a_client_keeps_in_the_answer_do_not_matter(server):

@@ -89,6 +89,7 @@ def known(address):
         said("PUT", f"{database}/views/all_notes", json={"sql": "SELECT note FROM notes"})
         model = {"provider": "openai-chat", "model": "m", "address": "http://127.0.0.1:1/v1", "check": False}
         later = {"kind": "message", "delay_ms": 3_600_000, "message": "Read notes.txt with read_file."}
+        hook = {"name": "Deploys", "scheme": "github", "instructions": "Read it."}
         found = {
             # One of the server's own making: after ten wrong login codes, one that a person chose has to wait.
             "secret": said("POST", "/tokens", json={"name": "Schema", "scope": "admin"})["secret"],
@@ -96,6 +97,7 @@ def known(address):
             "path": "AGENTS.md",
             "name": said("POST", "/models", json=model)["name"],
             "image_id": shown["messages"][0]["images"][0]["id"],
+            "hook_id": said("POST", f"/agents/{shown['agent_id']}/hooks", json=hook)["id"],
             "run_id": run,
             "schedule_id": said("POST", f"/sessions/{session}/schedules", json=later)["schedule"]["id"],
             "session_id": session,
@@ -189,6 +191,17 @@ HARD_TO_PLEASE = {
     "POST /agents/{agent_id}/db/tables/{table}/rows",
     "POST /agents/{agent_id}/db/tables/{table}/rows/upsert",
     "POST /agents/{agent_id}/next-run/run-now",
+    "POST /agents/{agent_id}/hooks",
+    "POST /hooks/{hook_id}",  # only with a signature
+    "GET /hooks/{hook_id}/deliveries/{hook_delivery_id}",
+    "POST /webhooks",
+    "GET /webhooks/{webhook_id}",
+    "PATCH /webhooks/{webhook_id}",
+    "DELETE /webhooks/{webhook_id}",
+    "POST /webhooks/{webhook_id}/rotate",
+    "POST /webhooks/{webhook_id}/test",
+    "GET /webhooks/{webhook_id}/deliveries",
+    "POST /webhooks/{webhook_id}/deliveries/{webhook_delivery_id}/replay",
     "POST /login",
     "DELETE /models/{name}",
     "POST /models",

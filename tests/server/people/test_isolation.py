@@ -33,9 +33,12 @@ from wakeful.app.building import Wakeful, build
 from wakeful.app.data.files import database_of
 from wakeful.app.serving import build_http, welcome
 from wakeful.config import Settings
+from wakeful.domain.hooks.hooks import HookDelivery
+from wakeful.domain.hooks.webhooks import WebhookMessage
 from wakeful.domain.runs.approvals import Allowance, Approval
 from wakeful.domain.types import Channel, Notice, PushSubscription
 from wakeful.server.app import application
+from wakeful.store.store import Tx
 
 TOKEN = "a-token-for-all-tests"
 ON_SQLITE = pytest.mark.parametrize("shared_settings", ["sqlite"], indirect=True)  # where the store plays no part
@@ -108,6 +111,25 @@ NEEDS = {
     ("PATCH", "/channels/{channel_id}"): "admin",
     ("DELETE", "/channels/{channel_id}"): "admin",
     ("POST", "/channels/{channel_id}/test"): "admin",
+    ("GET", "/hooks"): "read",
+    ("POST", "/agents/{agent_id}/hooks"): "admin",
+    ("GET", "/hooks/{hook_id}"): "read",
+    ("PATCH", "/hooks/{hook_id}"): "admin",
+    ("DELETE", "/hooks/{hook_id}"): "admin",
+    ("POST", "/hooks/{hook_id}"): None,
+    ("POST", "/hooks/{hook_id}/rotate"): "admin",
+    ("POST", "/hooks/{hook_id}/test"): "admin",
+    ("GET", "/hooks/{hook_id}/deliveries"): "read",
+    ("GET", "/hooks/{hook_id}/deliveries/{hook_delivery_id}"): "read",
+    ("GET", "/webhooks"): "read",
+    ("POST", "/webhooks"): "admin",
+    ("GET", "/webhooks/{webhook_id}"): "read",
+    ("PATCH", "/webhooks/{webhook_id}"): "admin",
+    ("DELETE", "/webhooks/{webhook_id}"): "admin",
+    ("POST", "/webhooks/{webhook_id}/rotate"): "admin",
+    ("POST", "/webhooks/{webhook_id}/test"): "admin",
+    ("GET", "/webhooks/{webhook_id}/deliveries"): "read",
+    ("POST", "/webhooks/{webhook_id}/deliveries/{webhook_delivery_id}/replay"): "admin",
     ("GET", "/push-subscriptions"): "read",
     ("POST", "/push-subscriptions"): "admin",
     ("DELETE", "/push-subscriptions/{subscription_id}"): "admin",
@@ -225,6 +247,16 @@ BODIES = {
     ("PUT", "/agents/{agent_id}/pause"): {"preset": "1h", "reason": "evil"},
     ("POST", "/channels"): {"name": "Evil", "url": "json://192.0.2.1/evil", "enabled": False},
     ("PATCH", "/channels/{channel_id}"): {"name": "Evil", "enabled": True},
+    ("POST", "/agents/{agent_id}/hooks"): {
+        "name": "Evil",
+        "scheme": "github",
+        "instructions": "Evil.",
+        "confirm_session": True,
+    },
+    ("PATCH", "/hooks/{hook_id}"): {"instructions": "Evil.", "confirm_session": True},
+    ("POST", "/hooks/{hook_id}/rotate"): {},
+    ("POST", "/webhooks"): {"name": "Evil", "url": "http://192.0.2.1/evil", "events": ["run.failed"], "enabled": False},
+    ("PATCH", "/webhooks/{webhook_id}"): {"name": "Evil", "events": ["run.failed"]},
     ("POST", "/download-tickets"): {"path": "/me"},
     ("POST", "/login-links"): {},
     ("POST", "/models"): {"provider": "ollama", "model": "evil", "name": "evil", "check": False},
@@ -360,6 +392,7 @@ class House:
             "agent_id": agent_id,
             "allowance_id": await self.allow(me["user"]["id"], agent_id, session["id"]),
             "channel_id": await self.add_channel(mark, me["user"]["id"]),
+            **await self.add_hooks(mark, me["user"]["id"], agent_id),
             "call_id": await self.ask(mark, me["user"]["id"], session["id"], run),
             "notification_id": await self.notify(mark, me["user"]["id"]),
             "message_id": shown["messages"][0]["id"],
@@ -433,6 +466,46 @@ class House:
         )
         await self._node.store.write(lambda tx: tx.channels.add(channel))
         return channel.id
+
+    async def add_hooks(self, mark: str, user_id: str, agent_id: str) -> dict[str, str]:
+        """Give someone a hook and a webhook that are off, with a delivery each."""
+        now = self._node.clock.now()
+        services = self._node.services
+        fields = {"name": mark, "instructions": mark, "enabled": False}
+        hook = (await services.hooks.add(user_id, agent_id, "github", fields)).hook
+        arrived = HookDelivery(
+            id=str(uuid.uuid4()),
+            hook_id=hook.id,
+            delivery_id=mark,
+            sha256=mark,
+            event=mark,
+            at=now,
+            outcome="ping",
+            size=1,
+        )
+        fields = {"name": mark, "events": ("run.failed",), "enabled": False}
+        webhook = (await services.webhooks.add(user_id, f"http://192.0.2.1/{mark}", fields)).webhook
+        message = WebhookMessage(
+            id=str(uuid.uuid4()),
+            webhook_id=webhook.id,
+            event="run.failed",
+            about=mark,
+            data="{}",
+            status="sent",
+            created_at=now,
+        )
+
+        async def work(tx: Tx) -> None:
+            await tx.hooks.add_delivery(arrived, mark.encode())
+            await tx.webhooks.add_message(message)
+
+        await self._node.store.write(work)
+        return {
+            "hook_id": hook.id,
+            "hook_delivery_id": arrived.id,
+            "webhook_id": webhook.id,
+            "webhook_delivery_id": message.id,
+        }
 
     async def add_browser(self, mark: str, user_id: str, token_id: str) -> str:
         """Subscribe someone's browser to push messages."""
@@ -726,6 +799,10 @@ async def test_no_body_names_what_is_anothers(house):
         ("/sessions/{session_id}", "agent_id"),
         ("/tokens", "user_id"),
         ("/login-links", "user_id"),
+        ("/agents/{agent_id}/hooks", "session_id"),
+        ("/hooks/{hook_id}", "session_id"),
+        ("/webhooks", "agent_id"),
+        ("/webhooks/{webhook_id}", "agent_id"),
     }
     assert await house.rows_of(house.ada) == rows
     assert await house.files() == files

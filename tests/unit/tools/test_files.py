@@ -547,3 +547,22 @@ def test_two_nodes_on_one_data_directory_append_to_a_file_and_no_line_is_lost(tm
     nodes = [subprocess.Popen([sys.executable, "-c", APPENDING, str(root), name]) for name in "ab"]
     assert [node.wait(30) for node in nodes] == [0, 0]
     assert len((root / "notes.txt").read_text().splitlines()) == 200
+
+
+# ── Paths of other nodes ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("elsewhere", ["/var/lib/wakeful/agents", "/srv/caches/other-2", "/a/../b"])
+def test_a_path_of_the_same_workspace_on_another_node_is_found(tmp_path, elsewhere):
+    """Transcripts of before homes have absolute paths of uploads."""
+    own, other = "01a1ebdd-3b05-7097-93df-c88ec3d83b6f", "01a1ebdd-3b05-7097-93df-c88ec3d83b60"
+    root = tmp_path / own / "workspace"
+    (root / "uploads").mkdir(parents=True)
+    (root / "uploads" / "plan.txt").write_text("the plan")
+    workspace = Workspace(root)
+    assert workspace.read(f"{elsewhere}/{own}/workspace/uploads/plan.txt", offset=0, limit=100).data == b"the plan"
+    for path in (f"{elsewhere}/{other}/workspace/uploads/plan.txt", f"{elsewhere}/{own}/skills/plan.txt"):
+        with pytest.raises(PathOutside):
+            workspace.read(path, offset=0, limit=100)
+    with pytest.raises(PathOutside):
+        workspace.read(f"{elsewhere}/{own}/workspace/../../../../etc/passwd", offset=0, limit=100)

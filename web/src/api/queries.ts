@@ -134,6 +134,21 @@ export const channels = queryOptions({
   queryKey: ["channels"],
   queryFn: async () => (await call("GET /channels")).channels,
 });
+export const hooks = queryOptions({ queryKey: ["hooks"], queryFn: async () => (await call("GET /hooks")).hooks });
+export const hookDeliveries = (id: string) =>
+  queryOptions({
+    queryKey: ["hooks", id, "deliveries"],
+    queryFn: async () => (await call("GET /hooks/{hook_id}/deliveries", { path: { hook_id: id } })).deliveries,
+  });
+export const webhooks = queryOptions({
+  queryKey: ["webhooks"],
+  queryFn: async () => (await call("GET /webhooks")).webhooks,
+});
+export const webhookDeliveries = (id: string) =>
+  queryOptions({
+    queryKey: ["webhooks", id, "deliveries"],
+    queryFn: async () => (await call("GET /webhooks/{webhook_id}/deliveries", { path: { webhook_id: id } })).deliveries,
+  });
 export const pushBrowsers = queryOptions({ queryKey: ["push"], queryFn: () => call("GET /push-subscriptions") });
 export const models = queryOptions({ queryKey: ["models"], queryFn: () => call("GET /models") });
 export const providers = queryOptions({

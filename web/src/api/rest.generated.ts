@@ -453,6 +453,13 @@ export interface Deleted {
   row_ids: number[];
 }
 
+/** The answer to the sender. */
+export interface DeliveryAnswer {
+  status: "accepted" | "folded" | "notified" | "duplicate" | "ping" | "ignored";
+  delivery: string;
+  run_id?: string | null;
+}
+
 export interface Done {
   ok?: boolean;
 }
@@ -504,6 +511,77 @@ export interface FoundShape {
   label: string;
   address: string;
   models: ListedShape[];
+}
+
+/** Fields that are left out stay unchanged. */
+export interface HookChange {
+  name?: string | null;
+  instructions?: string | null;
+  events?: string[] | null;
+  tools?: string[] | null;
+  coalesce_seconds?: number | null;
+  per_minute?: number | null;
+  mode?: "run" | "notify" | null;
+  enabled?: boolean | null;
+  session_id?: string | null;
+  confirm_session?: boolean;
+}
+
+export interface HookDeliveryDetail {
+  id: string;
+  delivery_id: string;
+  event: string | null;
+  at: string;
+  outcome: "run" | "folded" | "notified" | "ping" | "filtered";
+  run_id: string | null;
+  wake_id: string | null;
+  size: number;
+  payload: string | null;
+}
+
+export interface HookDeliveryList {
+  deliveries: HookDeliveryShape[];
+  next: string | null;
+}
+
+/** A delivery that was accepted. */
+export interface HookDeliveryShape {
+  id: string;
+  delivery_id: string;
+  event: string | null;
+  at: string;
+  outcome: "run" | "folded" | "notified" | "ping" | "filtered";
+  run_id: string | null;
+  wake_id: string | null;
+  size: number;
+}
+
+export interface HookList {
+  hooks: HookShape[];
+}
+
+/** An incoming hook. Its secret is shown once, when it is made. */
+export interface HookShape {
+  id: string;
+  agent_id: string;
+  session_id: string | null;
+  name: string;
+  scheme: "github" | "stripe" | "standard" | "gitlab" | "bearer";
+  path: string;
+  url: string | null;
+  events: string[];
+  instructions: string;
+  tools: string[] | null;
+  coalesce_seconds: number;
+  per_minute: number;
+  mode: "run" | "notify";
+  enabled: boolean;
+  old_secret_until: string | null;
+  last_at: string | null;
+  refused_at: string | null;
+  refused_why: string | null;
+  created_at: string;
+  updated_at: string;
 }
 
 export interface Imported {
@@ -653,6 +731,7 @@ export interface MessageShape {
   tool?: Record<string, unknown> | null;
   images?: Record<string, string>[] | null;
   files?: Record<string, string>[] | null;
+  through?: string | null;
   is_cut_off?: boolean;
   note?: string | null;
   remark?: "budget" | "promise" | "call_as_text" | "unkept_promise" | "prompt_cut" | null;
@@ -783,6 +862,21 @@ export interface NewColumns {
 
 export interface NewDownloadTicket {
   path: string;
+}
+
+export interface NewHook {
+  name: string;
+  scheme: "github" | "stripe" | "standard" | "gitlab" | "bearer";
+  instructions?: string;
+  events?: string[];
+  tools?: string[] | null;
+  coalesce_seconds?: number;
+  per_minute?: number;
+  mode?: "run" | "notify";
+  enabled?: boolean;
+  session_id?: string | null;
+  confirm_session?: boolean;
+  secret?: string | null;
 }
 
 /** A file as text. Without `create`, the table must exist. */
@@ -925,6 +1019,14 @@ export interface NewView {
   parameters?: NewParameter[];
   render?: "table" | "bar" | "line" | "pie" | "number";
   pinned?: boolean | null;
+}
+
+export interface NewWebhook {
+  name: string;
+  url: string;
+  events: ("run.finished" | "run.failed" | "wake.missed" | "loop.ended" | "notification")[];
+  agent_id?: string | null;
+  enabled?: boolean;
 }
 
 export interface NextRunAnswer {
@@ -1172,6 +1274,53 @@ export interface RetentionShape {
 /** Without `content` the message stays as it is. */
 export interface Retry {
   content?: string | null;
+}
+
+/** A hook with its secret, which is not shown again; null: you have set it yourself. */
+export interface RevealedHook {
+  id: string;
+  agent_id: string;
+  session_id: string | null;
+  name: string;
+  scheme: "github" | "stripe" | "standard" | "gitlab" | "bearer";
+  path: string;
+  url: string | null;
+  events: string[];
+  instructions: string;
+  tools: string[] | null;
+  coalesce_seconds: number;
+  per_minute: number;
+  mode: "run" | "notify";
+  enabled: boolean;
+  old_secret_until: string | null;
+  last_at: string | null;
+  refused_at: string | null;
+  refused_why: string | null;
+  created_at: string;
+  updated_at: string;
+  secret: string | null;
+}
+
+/** A webhook with the secret of its signatures, which is not shown again. */
+export interface RevealedWebhookShape {
+  id: string;
+  name: string;
+  url: string;
+  agent_id: string | null;
+  events: string[];
+  enabled: boolean;
+  old_secret_until: string | null;
+  failing_since: string | null;
+  last_sent_at: string | null;
+  last_error: string | null;
+  last_error_at: string | null;
+  created_at: string;
+  updated_at: string;
+  secret: string;
+}
+
+export interface Rotation {
+  secret?: string | null;
 }
 
 /** A page of a table. The first column, `_row_id`, identifies a row in edits; `total` is the number of all rows. */
@@ -1785,6 +1934,55 @@ export interface WakeWithLastRun {
   through: string | null;
 }
 
+/** Fields that are left out stay unchanged. */
+export interface WebhookChange {
+  name?: string | null;
+  url?: string | null;
+  events?: ("run.finished" | "run.failed" | "wake.missed" | "loop.ended" | "notification")[] | null;
+  agent_id?: string | null;
+  enabled?: boolean | null;
+}
+
+export interface WebhookDeliveryList {
+  deliveries: WebhookDeliveryShape[];
+  next: string | null;
+}
+
+/** An event for a webhook, and how sending it went. `id` is the `webhook-id` that the receiver gets. */
+export interface WebhookDeliveryShape {
+  id: string;
+  event: string;
+  status: "pending" | "sent" | "failed" | "cancelled";
+  attempts: number;
+  next_at: string | null;
+  last_status: number | null;
+  last_error: string | null;
+  created_at: string;
+  settled_at: string | null;
+  data: Record<string, unknown>;
+}
+
+export interface WebhookList {
+  webhooks: WebhookShape[];
+}
+
+/** An outgoing webhook. Of its address only the host is shown. */
+export interface WebhookShape {
+  id: string;
+  name: string;
+  url: string;
+  agent_id: string | null;
+  events: string[];
+  enabled: boolean;
+  old_secret_until: string | null;
+  failing_since: string | null;
+  last_sent_at: string | null;
+  last_error: string | null;
+  last_error_at: string | null;
+  created_at: string;
+  updated_at: string;
+}
+
 export interface Why {
   decisions: DecisionShape[];
 }
@@ -1858,6 +2056,7 @@ export interface Routes {
   "GET /agents/{agent_id}/db/views/{view}/export": { path: { agent_id: string; view: string }; query: { format?: "csv" | "json" | "jsonl"; params?: string | null }; body?: undefined; answer: Record<string, unknown>[] };
   "PUT /agents/{agent_id}/db/views/{view}/pin": { path: { agent_id: string; view: string }; query: Record<never, never>; body: Pin; answer: Done };
   "POST /agents/{agent_id}/db/views/{view}/run": { path: { agent_id: string; view: string }; query: Record<never, never>; body: ViewArguments; answer: ViewFound };
+  "POST /agents/{agent_id}/hooks": { path: { agent_id: string }; query: Record<never, never>; body: NewHook; answer: RevealedHook };
   "GET /agents/{agent_id}/instructions": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: InstructionFileList };
   "PUT /agents/{agent_id}/instructions/{path}": { path: { agent_id: string; path: string }; query: Record<never, never>; body: NewText; answer: InstructionFileShape };
   "POST /agents/{agent_id}/instructions/{path}/accept": { path: { agent_id: string; path: string }; query: Record<never, never>; body: Seen; answer: InstructionFileShape };
@@ -1880,6 +2079,15 @@ export interface Routes {
   "POST /channels/{channel_id}/test": { path: { channel_id: string }; query: Record<never, never>; body?: undefined; answer: TestShape };
   "POST /download-tickets": { path: Record<never, never>; query: Record<never, never>; body: NewDownloadTicket; answer: DownloadTicket };
   "GET /healthz": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Record<string, string | boolean> };
+  "GET /hooks": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: HookList };
+  "GET /hooks/{hook_id}": { path: { hook_id: string }; query: Record<never, never>; body?: undefined; answer: HookShape };
+  "PATCH /hooks/{hook_id}": { path: { hook_id: string }; query: Record<never, never>; body: HookChange; answer: HookShape };
+  "DELETE /hooks/{hook_id}": { path: { hook_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "POST /hooks/{hook_id}": { path: { hook_id: string }; query: Record<never, never>; body?: undefined; answer: DeliveryAnswer };
+  "GET /hooks/{hook_id}/deliveries": { path: { hook_id: string }; query: { page?: string | null; limit?: number }; body?: undefined; answer: HookDeliveryList };
+  "GET /hooks/{hook_id}/deliveries/{hook_delivery_id}": { path: { hook_id: string; hook_delivery_id: string }; query: Record<never, never>; body?: undefined; answer: HookDeliveryDetail };
+  "POST /hooks/{hook_id}/rotate": { path: { hook_id: string }; query: Record<never, never>; body?: Rotation | null; answer: RevealedHook };
+  "POST /hooks/{hook_id}/test": { path: { hook_id: string }; query: Record<never, never>; body?: undefined; answer: DeliveryAnswer };
   "GET /login": { path: Record<never, never>; query: { code?: string | null }; body?: undefined; answer: undefined };
   "POST /login": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: LoggedIn };
   "POST /login-links": { path: Record<never, never>; query: Record<never, never>; body: NewLoginLink; answer: LoginLink };
@@ -1965,6 +2173,15 @@ export interface Routes {
   "POST /wakes/{wake_id}/run-now": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: RunShape };
   "POST /wakes/{wake_id}/skip": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: WakeShape };
   "GET /wakes/{wake_id}/why": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: Why };
+  "GET /webhooks": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: WebhookList };
+  "POST /webhooks": { path: Record<never, never>; query: Record<never, never>; body: NewWebhook; answer: RevealedWebhookShape };
+  "GET /webhooks/{webhook_id}": { path: { webhook_id: string }; query: Record<never, never>; body?: undefined; answer: WebhookShape };
+  "PATCH /webhooks/{webhook_id}": { path: { webhook_id: string }; query: Record<never, never>; body: WebhookChange; answer: WebhookShape };
+  "DELETE /webhooks/{webhook_id}": { path: { webhook_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /webhooks/{webhook_id}/deliveries": { path: { webhook_id: string }; query: { page?: string | null; limit?: number }; body?: undefined; answer: WebhookDeliveryList };
+  "POST /webhooks/{webhook_id}/deliveries/{webhook_delivery_id}/replay": { path: { webhook_id: string; webhook_delivery_id: string }; query: Record<never, never>; body?: undefined; answer: WebhookDeliveryShape };
+  "POST /webhooks/{webhook_id}/rotate": { path: { webhook_id: string }; query: Record<never, never>; body?: undefined; answer: RevealedWebhookShape };
+  "POST /webhooks/{webhook_id}/test": { path: { webhook_id: string }; query: Record<never, never>; body?: undefined; answer: WebhookDeliveryShape };
   "POST /ws-ticket": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Ticket };
   "GET /ws/schema": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Record<string, unknown> };
 }

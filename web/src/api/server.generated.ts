@@ -241,6 +241,10 @@ export const MAX_LENGTH = {
     "name": 100000,
     "path": 100000
   },
+  "HookChange": {
+    "name": 100,
+    "instructions": 100000
+  },
   "ListRequest": {
     "name": 64,
     "provider": 64,
@@ -266,6 +270,10 @@ export const MAX_LENGTH = {
   },
   "NewDownloadTicket": {
     "path": 8000
+  },
+  "NewHook": {
+    "name": 100,
+    "instructions": 100000
   },
   "NewImport": {
     "table": 200,
@@ -333,6 +341,9 @@ export const MAX_LENGTH = {
     "sql": 100000,
     "description": 2000
   },
+  "NewWebhook": {
+    "name": 100
+  },
   "RecallChange": {
     "when": 200,
     "timezone": 200,
@@ -369,6 +380,9 @@ export const MAX_LENGTH = {
     "instructions": 100000,
     "comment": 100000,
     "ping_url": 2000
+  },
+  "WebhookChange": {
+    "name": 100
   },
   "WritingStatement": {
     "sql": 100000

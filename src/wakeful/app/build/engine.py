@@ -80,6 +80,7 @@ def build_engine(
         are_leases_behind=lambda: claims.is_behind,
         find_problems=lambda: _find_problems(base, services),
         heartbeat_pings=_heartbeat_pings(base, services),
+        webhooks=services.webhooks.outbox,
         scheduled_backups=services.scheduled_backups,
     )
 

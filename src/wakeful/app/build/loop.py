@@ -10,6 +10,7 @@ from wakeful.runtime.models.client import ModelRequests
 from wakeful.runtime.models.providers import Models
 from wakeful.server.services import Services
 from wakeful.service.agents.database_prompt import DatabasePrompt
+from wakeful.service.hooks.payloads import HookPayloads
 from wakeful.service.models.catalog import ModelCatalog
 from wakeful.service.models.models import ModelService
 from wakeful.service.sessions.briefing import Briefings
@@ -68,6 +69,7 @@ def build_loop(
         services.data.files,
         services.notices,
         services.metrics,
+        HookPayloads(base.store, services.data.files, base.workspace_of),
         subagents=SubagentLimits(depth=base.settings.subagent_depth, per_run=base.settings.subagents_per_run),
         small_window=base.settings.small_window,
         asks_for_promises=base.settings.promise_reminders,

@@ -10,6 +10,7 @@ from wakeful.app.build.base import Base
 from wakeful.app.data.earlier_data import MOVED_AGENTS, MOVED_FILE
 from wakeful.config import Settings
 from wakeful.domain.agents.agents import Known
+from wakeful.domain.hooks.hooks import tools_inside
 from wakeful.hub import Hub
 from wakeful.server.services import Services
 from wakeful.service.agents.agents import AgentService
@@ -23,6 +24,10 @@ from wakeful.service.backup.scheduled import ScheduledBackups
 from wakeful.service.backup.source import BackupSource
 from wakeful.service.homes.homes import Homes
 from wakeful.service.homes.moving_in import MovingIn
+from wakeful.service.hooks.hooks import Hooks
+from wakeful.service.hooks.receiving import Receiving
+from wakeful.service.hooks.webhook_outbox import WEBHOOK_SECONDS, WebhookOutbox
+from wakeful.service.hooks.webhooks import Webhooks
 from wakeful.service.inbox.channel_process import ChannelProcess
 from wakeful.service.inbox.channels import Channels
 from wakeful.service.inbox.deliverer import Deliverer
@@ -37,6 +42,7 @@ from wakeful.service.people.accounts import Accounts
 from wakeful.service.pings.pings import PING_SECONDS, Pings
 from wakeful.service.recent_logs import RecentLogs
 from wakeful.service.runs.approvals import Approvals
+from wakeful.service.runs.run_waits import RunWaits
 from wakeful.service.runs.runs import RunService
 from wakeful.service.runs.stopping import Stopping
 from wakeful.service.sessions.following import Following
@@ -49,6 +55,7 @@ from wakeful.service.sessions.stream import Stream
 from wakeful.service.sessions.uploads import Uploads
 from wakeful.service.storage.storage import Retention, Storage
 from wakeful.service.wakes.agenda import AgendaService
+from wakeful.service.wakes.bookings import Bookings
 from wakeful.service.wakes.next_runs import NextRuns
 from wakeful.service.wakes.pauses import PauseService
 from wakeful.service.wakes.recalls import Recalls
@@ -74,9 +81,24 @@ def build_services(
     wakes = WakeService(store, clock, rules, directories)
     recalls = Recalls(store, wakes, clock, rules, catalog.names_for, data.names)
     tools_of, prepare, skills_of = catalog.names_for, catalog.prepare, instructions.skills_of
+    schedules = Schedules(
+        store,
+        wakes,
+        clock,
+        rules,
+        tools_of,
+        prepare,
+        skills_of,
+        lambda: models.catalog.default,
+        models.catalog.provider_string,
+    )
+    next_runs = NextRuns(store, wakes, clock, rules, tools_of, data.views_of)
     stopping = Stopping(store, clock, rules)
     search_index = SearchIndex(store, clock)
     runs = RunService(store, stopping, clock, rules, directories)
+    receiving = Receiving(
+        store, clock, rules, base.device_key, lambda agent: tools_inside(catalog.toolset_of(), catalog.names_for(agent))
+    )
     channels, push = _channels(base, metrics), _push(base, metrics)
     source = backup_source(settings, store.database, base.device_key, clock, is_live=True)
     scheduled_backups = _scheduled_backups(base, source, metrics)
@@ -87,10 +109,12 @@ def build_services(
         agents=agents,
         approvals=Approvals(store, clock, push),
         backups=Backups(source, scheduled_backups),
+        bookings=Bookings(store, recalls, schedules, next_runs),
         channels=channels,
         completions=Completions(
             store,
             clock,
+            rules,
             agents,
             runs,
             Following(stream, hub, runs, clock),
@@ -102,13 +126,14 @@ def build_services(
         deliverer=Deliverer(store, clock, channels, push, base.settings.public_address),
         directories=directories,
         feed=feed,
+        hooks=Hooks(store, clock, base.device_key, receiving, tools_of, prepare),
         hub=hub,
         instructions=instructions,
         mcp_states=mcp_servers.states,
         metrics=metrics,
         models=models,
         moving_in=_moving_in(base, directories, files),
-        next_runs=NextRuns(store, wakes, clock, rules, tools_of, data.views_of),
+        next_runs=next_runs,
         nodes=Nodes(store, clock, base.node, directories),
         notices=NoticeService(store, clock),
         pauses=PauseService(store, runs, clock),
@@ -117,20 +142,12 @@ def build_services(
         profiles=Profiles(store, clock, directories),
         push=push,
         recalls=recalls,
+        receiving=receiving,
         recent_logs=RecentLogs(clock),
+        run_waits=RunWaits(store, clock),
         runs=runs,
         scheduled_backups=scheduled_backups,
-        schedules=Schedules(
-            store,
-            wakes,
-            clock,
-            rules,
-            tools_of,
-            prepare,
-            skills_of,
-            lambda: models.catalog.default,
-            models.catalog.provider_string,
-        ),
+        schedules=schedules,
         search=Search(store, search_index),
         search_index=search_index,
         sessions=SessionService(store, clock, uploads),
@@ -148,6 +165,7 @@ def build_services(
         toolset_of=catalog.toolset_of,
         uploads=uploads,
         wakes=wakes,
+        webhooks=_webhooks(base, metrics),
         workspace_of=base.workspace_of,
     )
 
@@ -221,6 +239,13 @@ def _pings(base: Base, metrics: Metrics) -> Pings:
     private = base.settings.fetch_private_hosts
     process = ChannelProcess(private_hosts=private, seconds=PING_SECONDS)
     return Pings(base.store, base.clock, process, private, metrics.note_ping)
+
+
+def _webhooks(base: Base, metrics: Metrics) -> Webhooks:
+    private, key = base.settings.fetch_private_hosts, base.device_key
+    process = ChannelProcess(private_hosts=private, seconds=WEBHOOK_SECONDS)
+    outbox = WebhookOutbox(base.store, base.clock, key, process, metrics.note_ping)
+    return Webhooks(base.store, base.clock, key, outbox, private)
 
 
 def _channel_process(base: Base) -> ChannelProcess:

@@ -14,6 +14,7 @@ from wakeful.config import Settings
 from wakeful.domain.errors import Conflict, NotFound
 from wakeful.service.agents import directory_file
 from wakeful.service.homes import keys as home_keys
+from wakeful.service.hooks import secrets as hook_secrets
 from wakeful.service.inbox import push_keys
 from wakeful.service.models import keys as model_keys
 from wakeful.store.drivers.database import Database
@@ -89,7 +90,7 @@ def _rewrap_agents(agents: Path, old: bytes, new: bytes) -> list[str]:
 
 
 def _change_stored_keys(settings: Settings, old: bytes, new: bytes) -> list[str]:
-    """Encrypt the keys of models, of push messages and of homes with the new device key.
+    """Encrypt the keys of models, push messages and homes, and the secrets of hooks, with the new device key.
 
     Returns the ids of agents whose database on PostgreSQL was locked before and still is.
     """
@@ -102,15 +103,15 @@ def _change_stored_keys(settings: Settings, old: bytes, new: bytes) -> list[str]
             locked.append(agent_id)
             return None
 
-    def replace_fingerprint(known: str) -> str | None:
-        return fingerprint(new) if known == fingerprint(old) else None
-
     changes = {
         "models": partial(model_keys.rewrap, old, new),
         "push_key": partial(push_keys.rewrap, old, new),
+        "hooks secret": partial(hook_secrets.rewrap, old, new),
+        "hooks old_secret": partial(hook_secrets.rewrap, old, new),
+        "webhooks secret": partial(hook_secrets.rewrap, old, new),
+        "webhooks old_secret": partial(hook_secrets.rewrap, old, new),
         "homes database_key": rewrap_database_key,
         "homes files_key": partial(home_keys.rewrap, old, new),
-        "home_device": replace_fingerprint,
     }
     if settings.database_url is not None:
         change_keys_in_postgres(settings.database_url.get_secret_value(), changes)

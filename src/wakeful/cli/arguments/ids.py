@@ -75,6 +75,22 @@ CHANNEL = Noun(
     is_paged=False,
     is_named=True,
 )
+HOOK = Noun(
+    name="hook",
+    path="hooks",
+    command="wakeful hook ls",
+    label=lambda hook: hook["name"],
+    is_paged=False,
+    is_named=True,
+)
+WEBHOOK = Noun(
+    name="webhook",
+    path="webhooks",
+    command="wakeful webhook ls",
+    label=lambda webhook: webhook["name"],
+    is_paged=False,
+    is_named=True,
+)
 
 
 def find_id(server: Server, noun: Noun, wanted: str) -> str:

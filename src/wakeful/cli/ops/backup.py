@@ -1,5 +1,6 @@
 """`wakeful backup`: everything in one encrypted file, from a running server or from this machine's data directory."""
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from wakeful.config import Settings
 
 _CLEAR = "\r\x1b[K"
-_PIECE = 1024 * 1024
+_PIECE = 256 * 1024
+_NICENESS = 10
 _MIN_PASSPHRASE = 10
 
 
@@ -56,6 +58,7 @@ def backup(
     recipient = _choose(None if is_remote else settings, to or [], passphrase)
     from wakeful.app.backup.backups import back_up_stopped, read_keys, save_stream
 
+    os.nice(_NICENESS)  # the server goes first
     show = ByteProgress()
     with failing():
         keys = read_keys(settings) if with_keys else None

@@ -1,14 +1,14 @@
 """Rules about an agent's settings."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from wakeful.domain import labels
 from wakeful.domain.agents.mcp_servers import McpServer, prefix_of
 from wakeful.domain.bounds.bounds import check_bounds
-from wakeful.domain.errors import Forbidden, Invalid
+from wakeful.domain.errors import Forbidden, Invalid, NotFound
 from wakeful.domain.models.names import check_written
 from wakeful.domain.texts import check_size
 from wakeful.domain.types import Agent, User
@@ -198,6 +198,40 @@ def shown_toolsets(agent: Agent) -> tuple[str, ...]:
 def hidden_toolsets(agent: Agent) -> tuple[str, ...]:
     """Return the toolsets that the agent has, and its model is not offered while self-scheduling is off."""
     return () if agent.self_scheduling else tuple(name for name in agent.toolsets if name in SCHEDULING)
+
+
+class AmbiguousAgent(Invalid):
+    code = "ambiguous_agent"
+
+    def __init__(self, wanted: str, found: Sequence[Agent]) -> None:
+        ids = ", ".join(agent.id for agent in found)
+        super().__init__(f"{len(found)} agents have the name {wanted!r}. Give one of their ids: {ids}.", field="agent")
+
+
+class UnknownAgent(NotFound):
+    code = "no_such_agent"
+
+    def __init__(self, wanted: str | None, agents: Sequence[Agent]) -> None:
+        if not agents:
+            super().__init__("You have no agent yet. Create one on the page, or with `wakeful agent add NAME`.")
+            return
+        names = ", ".join(repr(agent.name) for agent in agents)
+        super().__init__(f"There is no agent {wanted!r}. Yours are: {names}.", field="agent")
+
+
+def pick_agent(agents: Sequence[Agent], wanted: str | None) -> Agent:
+    """Return the agent with an id or a name, in which case does not matter; without any, the first one."""
+    if wanted is None or not agents:
+        if not agents:
+            raise UnknownAgent(wanted, agents)
+        return agents[0]
+    by_id = [agent for agent in agents if agent.id == wanted]
+    found = by_id or [agent for agent in agents if agent.name.casefold() == wanted.strip().casefold()]
+    if not found:
+        raise UnknownAgent(wanted, agents)
+    if len(found) > 1:
+        raise AmbiguousAgent(wanted, found)
+    return found[0]
 
 
 def within(tools: Iterable[str], only: Collection[str] | None) -> tuple[str, ...]:

@@ -50,25 +50,28 @@ def read_key(header: str, value: str | None, *, is_session: bool = False) -> Cli
     return ClientKey(header=header.lower(), value=value, is_session=is_session)
 
 
-def key_of(key: ClientKey, token_id: str, agent_id: str) -> str:
-    """Return a digest of a client's own key. Another token or agent has other conversations under the same key."""
-    return _digest("key", token_id, agent_id, key.header, key.value)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """The digests of a request. Another token or agent has other conversations under the same names and texts."""
+
+    client: str | None  # of the client's own key
+    before: str | None  # under which the request before this one left its session; None: this is the first
+    after: str  # under which the next request finds the session of this one
 
 
-def history_key(said: Sequence[Said], token_id: str, agent_id: str) -> str:
-    """Return a digest of a conversation."""
-    return _digest("history", token_id, agent_id, *(part for each in said for part in (each.role, _plain(each.text))))
+def keys_of(request: CompletionRequest, key: ClientKey | None, token_id: str, agent_id: str) -> Keys:
+    """Return the digests of a request; those of 10 MB take 0.2 s."""
 
+    def digest_all(said: Sequence[Said]) -> str:
+        parts = (part for each in said for part in (each.role, _plain(each.text)))
+        return _digest("history", token_id, agent_id, *parts)
 
-def key_after(request: CompletionRequest, token_id: str, agent_id: str) -> str:
-    """Return the digest under which the next request finds the session of this one."""
-    return history_key((*request.history, request.last), token_id, agent_id)
-
-
-def key_before(request: CompletionRequest, token_id: str, agent_id: str) -> str | None:
-    """Return the digest under which the request before this one left its session; None: this is the first."""
     before = request.until_asked_before
-    return history_key(before, token_id, agent_id) if before else None
+    return Keys(
+        client=None if key is None else _digest("key", token_id, agent_id, key.header, key.value),
+        before=digest_all(before) if before else None,
+        after=digest_all((*request.history, request.last)),
+    )
 
 
 def shown_answer(steps: Sequence[Message]) -> str:
@@ -91,6 +94,25 @@ def is_next(request: CompletionRequest, steps: Sequence[Message]) -> bool:
     """Return whether a request follows the message that began a run: the same question stands before its last one."""
     asked = next((step.content for step in steps if step.role == "user"), None)
     return asked is not None and request.asked_before is not None and _plain(asked) == _plain(request.asked_before)
+
+
+def find_replaced(request: CompletionRequest, messages: Sequence[Message]) -> Message | None:
+    """Return the last question of a session if a request is another version of it: everything before is the same.
+
+    None if a scheduled run has followed it: what that did must not become an earlier version.
+    """
+    asked = [each for each in messages if each.role == "user"]
+    if not asked or asked[-1].source is not None:
+        return None
+    before = [_plain(each.content) for each in asked[:-1] if each.source in (None, "preloaded")]
+    given = [_plain(each.text) for each in request.history if each.role == "user"]
+    return asked[-1] if before == given else None
+
+
+def has_earlier_answer(request: CompletionRequest, messages: Sequence[Message]) -> bool:
+    """Return whether the answer in a client's history is one of an earlier version of the conversation."""
+    given = _plain(_THOUGHTS.sub("", request.answer_before))
+    return any(each.superseded_by is not None and is_said(each) and _plain(each.content) == given for each in messages)
 
 
 def compare_answer(given: str, steps: Sequence[Message], *, is_over: bool) -> Literal["same", "part", "other"]:

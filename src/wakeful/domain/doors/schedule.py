@@ -140,7 +140,7 @@ class DelayOutOfBounds(Invalid):
 def make(
     request: ScheduleRequest,
     agent: Agent,
-    session_id: str,
+    session_id: str | None,
     user_id: str,
     now: datetime,
     rules: Rules,

@@ -61,14 +61,15 @@ def braked(wake: Wake, until: datetime, now: datetime) -> Notice:
 
 
 def token_braked(wake: Wake, until: datetime, now: datetime) -> Notice:
-    """The bookings of one token have started too many runs within an hour."""
+    """The bookings of one token, or the deliveries of one hook, have started too many runs within an hour."""
+    what = "hook" if wake.door == "hook" else "token"
     return _about(
         wake,
         now,
         code="token_brake",
-        title="Too many runs of a token within an hour",
+        title=f"Too many runs of a {what} within an hour",
         body=(
-            f"The runs that the token “{wake.token_name}” scheduled or started have reached the limit for an hour "
+            f"The runs that the {what} “{wake.token_name}” scheduled or started have reached the limit for an hour "
             "(the setting runs_per_token_per_hour). The rest wait until {until}."
         ),
         times={"until": until},

@@ -116,9 +116,9 @@ class WrongPass(NotSignedIn):
 class TooManyTries(LimitReached):
     code = "too_many_tries"
 
-    def __init__(self, wait: timedelta) -> None:
+    def __init__(self, wait: timedelta, of: str = "wrong token") -> None:
         seconds = max(1, -(-wait // timedelta(seconds=1)))
-        super().__init__(f"Too many wrong tokens came from this address. Try again in {seconds} s.", seconds=seconds)
+        super().__init__(f"Too many {of}s came from this address. Try again in {seconds} s.", seconds=seconds)
 
 
 class TooManySockets(LimitReached):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from wakeful.domain.errors import NotFound
 from wakeful.domain.labels import REASONS, RUN_NOTES
 from wakeful.domain.texts import title_of
 from wakeful.domain.types import FOREVER, Decision, Run, Wake
@@ -32,6 +33,15 @@ _CHANGED = {
 _AFTER_THE_END = ("loop_ended", "backoff")  # saved together with the end of a run, from which they follow
 _NOTES: dict[str | None, str] = dict(RUN_NOTES.items())
 _POLICIES = {"skip": "it is skipped", "run_once": "it runs once now", "run_catchup": "each one runs now"}
+
+
+class NothingPlanned(NotFound):
+    code = "nothing_planned"
+
+    def __init__(self, at: datetime) -> None:
+        super().__init__(
+            f"No run of this agent was planned within 12 hours of {_time(at)}. The list of its wakes has their times."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

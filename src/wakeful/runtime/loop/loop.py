@@ -12,6 +12,7 @@ from wakeful.domain.agents import skills
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import EndedEarly, RunEvent, StepSaved, StreamStart
 from wakeful.domain.frames import recall_update, server_note, wake_fired
+from wakeful.domain.hooks import payload
 from wakeful.domain.types import ClaimedRun, Message, Run, RunNote, Wake
 from wakeful.domain.wakes.kinds import kind_of
 from wakeful.runtime.executor import BeforeCall, RunStopped, Stop
@@ -31,6 +32,7 @@ from wakeful.runtime.models.providers import Models
 from wakeful.runtime.waiting import Followed
 from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.agents.instruction_files import InstructionFiles
+from wakeful.service.hooks.payloads import HookPayloads
 from wakeful.service.inbox.notices import NoticeService
 from wakeful.service.metrics.metrics import Metrics
 from wakeful.service.retrying import insist
@@ -55,6 +57,7 @@ class AgentLoop:
     agent_files: AgentFiles
     notices: NoticeService
     metrics: Metrics
+    hook_payloads: HookPayloads
     patience: RetryLimits = field(default_factory=RetryLimits)
     subagents: SubagentLimits = field(default_factory=SubagentLimits)
     small_window: int = 32_768
@@ -105,7 +108,11 @@ class AgentLoop:
     async def _brief(self, run: ClaimedRun, stop: Stop, looking: "Followed[Briefing]") -> Briefing:
         briefing = await self.briefings.read(run)
         await self.models.prepare(briefing.agent.model)
-        return await self._add_context(briefing, stop, looking)
+        briefing = await self._add_context(briefing, stop, looking)
+        wake = briefing.wake
+        if wake is None or wake.door != "hook":
+            return briefing
+        return replace(briefing, hook_data=await self.hook_payloads.of_run(run))
 
     async def _add_context(self, briefing: Briefing, stop: Stop, looking: "Followed[Briefing]") -> Briefing:
         """Start the servers of the agent's tools, and add its skills, its AGENTS.md and notes about problems."""
@@ -232,7 +239,11 @@ def _opening(state: RunState, wake: Wake, count: int) -> list[StepSaved]:
         state.step(each["role"], each["content"], {"preloaded": dict(each)}, source="preloaded", label=label)
         for each in preloaded[count:]
     ]
+    data = state.briefing.hook_data
     if count <= len(preloaded):
         source = "scheduled" if kind.is_schedule else wake.kind
+        source = source if data is None else "hook"
         steps.append(state.step("user", wake.instructions, is_recall=kind.is_recall, source=source, label=label))
+    if data is not None and count <= len(preloaded) + 1:
+        steps.append(state.step("notice", payload.frame(data), {"note": "hook"}, label=label))
     return steps

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
+from posixpath import normpath
 from typing import Any
 
 from pydantic_ai.messages import ToolCallPart
@@ -158,7 +159,8 @@ async def _call(state: RunState, call: ToolCallPart, verdict: ApprovalVerdict, s
     act = partial(state.deps.tools.call, call.tool_name, args, context)
     try:
         if tool is not None and tool.makes_files_at_once:
-            result = await insist(lambda: files.change_files(agent.id, state.run.id, act))
+            path = f"workspace/{normpath(str(args.get('path')))}"
+            result = await insist(lambda: files.change_files(agent.id, state.run.id, act, path))
         elif tool is not None and tool.makes_files:
             result = await _call_and_save(files, agent.id, state.run.id, act)
         else:
@@ -176,14 +178,14 @@ async def _call_and_save(
     files: AgentFiles, agent_id: str, run_id: str, act: Callable[[], Awaitable[ToolResult]]
 ) -> ToolResult:
     """Call a tool that writes files for some time, and save them where other nodes have them too."""
-    try:
-        with files.program(agent_id):
+    with files.program(agent_id):
+        try:
             result = await insist(act)
-    except asyncio.CancelledError:  # what it wrote so far stays, as it does on the disk of an embedded store
-        with suppress(Unavailable):
-            await files.save_files(agent_id, run_id)
-        raise
-    conflicts = await insist(lambda: files.save_files(agent_id, run_id))
+        except asyncio.CancelledError:  # what it wrote so far stays, as it does on the disk of an embedded store
+            with suppress(Unavailable):
+                await files.save_files(agent_id, run_id)
+            raise
+        conflicts = await insist(lambda: files.save_files(agent_id, run_id))
     lines = [
         f"[{_in_workspace(path)} was changed by another run meanwhile. Your version is {_in_workspace(copy)}.]"
         for path, copy in conflicts.items()

@@ -8,6 +8,7 @@ MAX_BODY = 72 * 1024 * 1024  # of messages with images, uploads and imports
 MAX_COMPLETION = 20 * 1024 * 1024  # of chat completions, which have the whole history
 MAX_JSON = 1024 * 1024
 MAX_OPEN_BODY = 64 * 1024  # without a token
+MAX_HOOK_BODY = 1024 * 1024  # of a delivery to a hook, also without a token
 
 
 class BodyTooLarge(HTTPException):

@@ -1,4 +1,4 @@
-"""Rate limit for wrong tokens: an address that sends too many gets 429.
+"""Rate limit for wrong tokens and forged deliveries: an address that sends too many gets 429.
 
 A valid token is always accepted: otherwise anyone at the same address, for instance behind the same proxy, could lock
 its owner out. So a token is protected from guessing by its length, not by this limit.
@@ -21,12 +21,17 @@ MAX_ADDRESSES = 10_000
 
 
 class Tries:
-    """Failed login attempts of the last minute."""
+    """Failed attempts of the last minute: wrong tokens, or wrong signatures."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, of: str = "wrong token") -> None:
         self._clock = clock
+        self._of = of
         self.by_address: OrderedDict[str, deque[float]] = OrderedDict()
         self._all: deque[float] = deque(maxlen=MAX_FROM_ALL)
+
+    def of(self, what: str) -> "Tries":
+        """Return a limit of its own for something else, by the same clock."""
+        return Tries(self._clock, what)
 
     def check(self, client: str) -> None:
         """Raise TooManyTries if this address must wait."""
@@ -36,7 +41,7 @@ class Tries:
         _drop_old(self._all, now)
         most = 1 if len(self._all) == MAX_FROM_ALL else MAX_FROM_ONE
         if len(mine) >= most:
-            raise TooManyTries(WINDOW - timedelta(seconds=now - mine[-most]))
+            raise TooManyTries(WINDOW - timedelta(seconds=now - mine[-most]), self._of)
 
     def count(self, client: str) -> None:
         """Count a failed attempt."""
@@ -46,7 +51,7 @@ class Tries:
         self.by_address.move_to_end(address)
         _drop_old(self._all, now)
         if len(self._all) < MAX_FROM_ALL:  # limits the lines per minute, from however many addresses
-            log.warning("wrong token", extra={"client": client})
+            log.warning(self._of, extra={"client": client})
         self._all.append(now)
         if len(self.by_address) > MAX_ADDRESSES:
             self.by_address.popitem(last=False)

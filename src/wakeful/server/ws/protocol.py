@@ -14,6 +14,7 @@ from wakeful.server.limits.connections import count_taken, count_untaken, forget
 MAX_FRAME = 72 * 1024 * 1024  # of a message with its images
 MAX_OTHER_FRAME = 64 * 1024  # from clients that may not send messages
 UNREAD = 1013
+WRITE_NOW = "write_now"  # in the state of a connection, and so missing under another server
 CLOSE_SECONDS = 10.0  # for a client that read nothing to read the rest and the close frame
 
 
@@ -67,6 +68,17 @@ class Wire(WebSocketsSansIOProtocol):
             self.read_paused = False
             self.transport.resume_reading()
         self.close_timer = self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
+
+    async def run_asgi(self) -> None:
+        self.scope.setdefault("state", {})[WRITE_NOW] = self.write_now
+        await super().run_asgi()
+
+    def write_now(self, wire: bytes) -> bool:
+        """Write bytes as they are; False if the client has gone, or reads more slowly than it gets."""
+        if self.disconnected or self.close_sent or not self.writable.is_set():
+            return False
+        self.transport.write(wire)
+        return True
 
     async def send(self, message: Any) -> None:
         if message["type"] == "websocket.limit":

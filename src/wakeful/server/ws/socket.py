@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, cast
@@ -33,7 +33,7 @@ from wakeful.server.services import Services
 from wakeful.server.ws.heartbeats import Heartbeats, Pulse
 from wakeful.server.ws.incoming import BadFrame, hand_over, read_message
 from wakeful.server.ws.open_sockets import OpenSockets
-from wakeful.server.ws.protocol import MAX_FRAME
+from wakeful.server.ws.protocol import MAX_FRAME, WRITE_NOW
 from wakeful.service.inbox.feed import Feed
 from wakeful.service.retrying import insist
 from wakeful.service.sessions.stream import Opening, Stream
@@ -129,6 +129,7 @@ class _Watcher:
     ) -> None:
         self._websocket = websocket
         self._send_raw = raw_send(websocket)
+        self._write_now: Callable[[bytes], bool] | None = getattr(websocket.state, WRITE_NOW, None)
         self._session_id = session_id
         self._stream = stream
         self._subscription = subscription
@@ -143,8 +144,28 @@ class _Watcher:
                 await self._send_new()
                 if self._pulse.take():
                     await self._send(Heartbeat())
-                await self._subscription.wake.wait()
+                await self._wait()
             await self._websocket.close(UNKNOWN_SESSION, f"Session {self._session_id!r} was deleted.")
+
+    async def _wait(self) -> None:
+        """Wait for something to do. Meanwhile the hub sends frames by itself."""
+        if self._write_now is not None:
+            self._subscription.send_now = self._send_now
+        try:
+            await self._subscription.wake.wait()
+        finally:
+            self._subscription.send_now = None
+
+    def _send_now(self, frames: Sequence[Sent]) -> bool:
+        """Send frames that are next in order, unless more than that is to be done for them."""
+        if frames[0].seq != self._cursor + 1 or any(frame.text.startswith(_END_MARKS) for frame in frames):
+            return False
+        wire = frames[0].wire if len(frames) == 1 else b"".join(frame.wire for frame in frames)
+        if len(wire) >= _ONE_WRITE or self._write_now is None or not self._write_now(wire):
+            return False
+        self._cursor = frames[-1].seq
+        self._pulse.beat()
+        return True
 
     async def _send_first(self, opening: Opening, after: int | None) -> None:
         if after is not None and await insist(lambda: self._stream.has_all_after(self._session_id, after)):

@@ -151,6 +151,7 @@ class AgentService:
         async def work(tx: Tx) -> Agent:
             agent = await tx.agents.get(agent_id, user_id)
             await end_all(tx, user_id, "agent_gone", now, agent_id=agent_id)
+            await tx.hooks.delete_of_agent(agent_id)
             await tx.agents.delete(agent_id, now)
             return agent
 

@@ -254,18 +254,20 @@ class AgentFiles:
             return {}
         return await self._to_the_end(self._save_files(self._homes, agent_id, run_id))
 
-    async def change_files(self, agent_id: str, run_id: str | None, act: Callable[[], Awaitable[T]]) -> T:
+    async def change_files(
+        self, agent_id: str, run_id: str | None, act: Callable[[], Awaitable[T]], path: str | None = None
+    ) -> T:
         """Do something quick that writes into an agent's workspace or skills, and save it.
 
-        No other node changes them meanwhile.
+        No other node changes them meanwhile. `path`: the only file that it writes, below the agent's folder.
         """
         if self._homes is None:
             return await act()
-        return await self._to_the_end(self._change_files(self._homes, agent_id, run_id, act))
+        return await self._to_the_end(self._change_files(self._homes, agent_id, run_id, act, path))
 
     @contextlib.contextmanager
     def program(self, agent_id: str) -> Generator[None]:
-        """Note that a program writes into an agent's workspace, which is saved later."""
+        """Note that a program writes into an agent's workspace, until that is saved."""
         if self._homes is None:
             yield
             return
@@ -293,10 +295,10 @@ class AgentFiles:
             return troubles.conflicts
 
     async def _change_files(
-        self, homes: Homes, agent_id: str, run_id: str | None, act: Callable[[], Awaitable[T]]
+        self, homes: Homes, agent_id: str, run_id: str | None, act: Callable[[], Awaitable[T]], path: str | None
     ) -> T:
         async with self.lock(agent_id):
-            result = await homes.change_files(agent_id, run_id, act)
+            result = await homes.change_files(agent_id, run_id, act, path)
             await self._report(agent_id, homes.take_troubles(agent_id))
             return result
 

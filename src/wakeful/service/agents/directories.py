@@ -24,15 +24,7 @@ from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
 
-_MAX_KEYS = 100  # of databases that are tried with a device key
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-_OTHER_NODES_KEY = (
-    "The device key of this node is not the one of the other nodes on this PostgreSQL, with which agents' databases "
-    "and files are encrypted. Nothing was changed. Copy device.key from the config directory of another node, or "
-    "restore it with `wakeful key restore` and the recovery key."
-)
 
 
 class OtherDeviceKey(Unavailable):
@@ -147,7 +139,6 @@ class Directories:
 
         async def work(tx: Tx) -> None:
             own = self._fingerprint if fits else None
-            await self._check_homes_key(tx, now, takes_any_key=file.takes_any_key)
             known = await tx.directories.save(self.id, place, own, now, overwrite=is_settled)
             if known not in (None, self._fingerprint):
                 raise self._other_key()
@@ -163,19 +154,6 @@ class Directories:
             log.warning("no agent's database opens with the device key", extra={"data_dir": str(self._data_dir)})
         elif file.key_fingerprint is None:
             await asyncio.to_thread(directory_file.save_key, self._data_dir, self._fingerprint)
-
-    async def _check_homes_key(self, tx: Tx, now: datetime, *, takes_any_key: bool) -> None:
-        """Raise if the device key is not the one of the homes.
-
-        A key that was given up as lost and is found again replaces the later one, if no running node has that.
-        """
-        if await tx.homes.save_device(self._fingerprint, overwrite=takes_any_key) == self._fingerprint:
-            return
-        known = await tx.homes.database_keys(_MAX_KEYS)
-        is_used = await tx.homes.has_node_with_other_key(self._fingerprint, self.alive_since(now))
-        if is_used or (known and not agent_keys.unwraps_any(known, self._device_key)):
-            raise OtherDeviceKey(_OTHER_NODES_KEY)
-        await tx.homes.save_device(self._fingerprint, overwrite=True)
 
     def _other_key(self) -> OtherDeviceKey:
         file = self._data_dir / directory_file.FILE_NAME

@@ -18,6 +18,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Literal
 
+from wakeful.domain import ids
 from wakeful.domain.agents.instruction_files import KeptByOwner, is_agents_file
 from wakeful.domain.errors import Forbidden, Invalid, LimitReached, NotFound, WakefulError
 from wakeful.domain.resources import find_shortage
@@ -315,6 +316,11 @@ class Workspace:
         for root in (self._root, self._root.resolve()):
             if straight.is_relative_to(root):
                 return str(straight.relative_to(root))
+        # In an old transcript it may be the path of an upload on another node, or before `wakeful move`.
+        owner, name = self._root.parent.name, self._root.name
+        _, found, rest = str(straight).rpartition(f"/{owner}/{name}/")
+        if found and ids.could_be_id(owner):
+            return rest
         raise PathOutside(path)
 
     @contextmanager

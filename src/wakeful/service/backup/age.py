@@ -137,16 +137,21 @@ class Encryptor:
 
     def update(self, data: bytes) -> bytes:
         """Return what can be written so far."""
-        data = self._rest + data
-        whole = max(0, (len(data) - 1) // CHUNK) * CHUNK  # one chunk is kept: it may be the last
-        self._rest = data[whole:]
-        view = memoryview(data)
-        return b"".join(self._seal(bytes(view[at : at + CHUNK]), b"\x00") for at in range(0, whole, CHUNK))
+        missing = CHUNK - len(self._rest)
+        if len(data) <= missing:  # a whole chunk is kept: it may be the last
+            self._rest += data
+            return b""
+        sealed = [self._seal(self._rest + data[:missing], b"\x00")]
+        view = memoryview(data)[missing:]
+        whole = (len(view) - 1) // CHUNK * CHUNK
+        sealed += [self._seal(view[at : at + CHUNK], b"\x00") for at in range(0, whole, CHUNK)]
+        self._rest = bytes(view[whole:])
+        return b"".join(sealed)
 
     def finish(self) -> bytes:
         return self._seal(self._rest, _LAST)
 
-    def _seal(self, chunk: bytes, last: bytes) -> bytes:
+    def _seal(self, chunk: bytes | memoryview, last: bytes) -> bytes:
         sealed = self._cipher.encrypt(self._counter.to_bytes(11, "big") + last, chunk, None)
         self._counter += 1
         return sealed

@@ -75,12 +75,21 @@ class BackupFile:
 
     def finish(self, on_read: Callable[[int], None] = lambda _: None) -> Made:
         """Read back what was written, compare it with its manifest, and give the file its name."""
+        steps = self.finishing(on_read)
+        while (made := next_or_end(steps)) is None:
+            pass
+        return made
+
+    def finishing(self, on_read: Callable[[int], None] = lambda _: None) -> Generator[None, None, Made]:
+        """Do the same in small steps."""
         with self._naming():
             self._put(self._encryptor.finish())
             os.fsync(self._handle)
             reader, entries = self._verify(on_read), 0
-            for _, _ in reader.entries():
+            for _, pieces in reader.entries():
                 entries += 1
+                for _ in pieces:
+                    yield
             if self.path.exists():
                 raise BackupExists(f"{str(self.path)!r} was created meanwhile, and a backup replaces no file.")
             self._draft.rename(self.path)
@@ -141,7 +150,20 @@ async def write_backup(
     with file:
         async for piece in pieces:
             await to_its_end(partial(file.write, piece))
-        return await to_its_end(partial(file.finish, on_read))
+        steps = file.finishing(on_read)
+        # In one go, a thread that decrypts would keep the event loop waiting for the interpreter, 5 ms at a time.
+        while (made := await to_its_end(partial(next_or_end, steps))) is None:
+            pass
+        return made
+
+
+def next_or_end(steps: Generator[None, None, Made]) -> Made | None:
+    """Do the next step; return the result after the last one."""
+    try:
+        next(steps)
+    except StopIteration as end:
+        return end.value
+    return None
 
 
 def delete_drafts(folder: Path, prefix: str) -> None:

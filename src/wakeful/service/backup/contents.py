@@ -161,7 +161,7 @@ async def stream(
     store: EmbeddedContents | PostgresSnapshot,
     on_written: Callable[[int], None] = lambda _: None,
 ) -> AsyncGenerator[bytes]:
-    """Yield the inside of a backup in pieces of about a megabyte."""
+    """Yield the inside of a backup in pieces."""
     archive = ArchiveWriter()
     yield archive.head(head)
     if settings is not None:

@@ -9,18 +9,22 @@ from typing import Literal
 
 from wakeful.clock import Clock
 from wakeful.domain import ids
+from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.completions import answer, history, models
-from wakeful.domain.completions.history import ClientKey, ClientSession
+from wakeful.domain.completions.history import ClientKey, ClientSession, Keys
 from wakeful.domain.completions.request import AN_IMAGE, CompletionRequest, Said
 from wakeful.domain.completions.side_requests import BudgetUsedUp, SideRequestsOff
 from wakeful.domain.errors import Conflict, Unavailable
 from wakeful.domain.people.accounts import Identity
+from wakeful.domain.runs import versions
 from wakeful.domain.runs.runs import SessionBusy
 from wakeful.domain.types import Agent, Message, Run, RunUsage, Session
 from wakeful.service.agents.agents import AgentService
 from wakeful.service.metrics.metrics import Metrics
 from wakeful.service.runs.runs import NOTHING, Attached, RunService, name_images
+from wakeful.service.runs.token_brake import check_brake
 from wakeful.service.sessions.following import Following, Frame
+from wakeful.service.sessions.sessions import all_messages
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
@@ -93,6 +97,7 @@ class Completions:
         self,
         store: Store,
         clock: Clock,
+        rules: Rules,
         agents: AgentService,
         runs: RunService,
         following: Following,
@@ -103,6 +108,7 @@ class Completions:
     ) -> None:
         self._store = store
         self._clock = clock
+        self._rules = rules
         self._agents = agents
         self._runs = runs
         self._following = following
@@ -139,10 +145,11 @@ class Completions:
         within 20 seconds.
         """
         agent = models.find_agent(request.model, await self._agents.of_user(caller.user.id))
+        keys = await asyncio.to_thread(history.keys_of, request, key, caller.token_id, agent.id)
         until = self._clock.monotonic() + self.wait_seconds
         while True:
             try:
-                return await self._ask_now(caller, agent, request, key, attached)
+                return await self._ask_now(caller, agent, request, key, keys, attached)
             except SessionBusy as busy:
                 if not await self._following.wait_for_end(busy.run, until):
                     raise StillBusy(busy.run) from None
@@ -215,22 +222,25 @@ class Completions:
         agent: Agent,
         request: CompletionRequest,
         key: ClientKey | None,
+        keys: Keys,
         attached: Attached,
     ) -> Asked:
         now = self._clock.now()
         new, images = _new_session(agent, now), name_images(attached, now)
 
         async def work(tx: Tx) -> Asked:
-            found = await self._find(tx, caller, agent, request, key)
-            session = found or new
+            found = await _find(tx, caller, agent, request, key, keys)
+            session = new if found is None else found.session
             if found is None:
+                await check_brake(tx, caller.via, now, self._rules)  # before it writes anything
                 await tx.sessions.add([new])
                 await tx.sessions.preload([_preload(each, new, now) for each in request.history])
             after, _ = await tx.sessions.seqs(session.id)
+            text, system, replaces = request.last.text, request.system, None if found is None else found.replaces
             run = await self._runs.add(
-                tx, session, request.last.text, images, attached, now, caller.via, system=request.system
+                tx, session, text, images, attached, now, caller.via, system=system, replaces=replaces
             )
-            await tx.client_sessions.save(_client_session(session, run, caller, agent, request, key))
+            await tx.client_sessions.save(_client_session(session, run, keys))
             is_found = found is not None or key is not None
             return Asked(run=run, session_id=session.id, after=after, is_found=is_found)
 
@@ -242,28 +252,45 @@ class Completions:
         except Unavailable as error:
             log.warning("run of a client that left goes on", extra={"run_id": run.id, "problem": error.message})
 
-    async def _find(
-        self, tx: Tx, caller: Identity, agent: Agent, request: CompletionRequest, key: ClientKey | None
-    ) -> Session | None:
-        """Return the session that a conversation goes on in, if there is one."""
-        user_id, token_id = caller.user.id, caller.token_id
-        if key is not None and key.is_session and ids.could_be_id(key.value):
-            session = await tx.sessions.find(key.value)
-            if session is not None and session.user_id == user_id:
-                if session.agent_id != agent.id:
-                    raise OtherAgent(session, request.model)
-                return session
-        if key is not None:
-            known = await tx.client_sessions.by_key(user_id, history.key_of(key, token_id, agent.id))
-            if known is not None:
-                steps = await tx.sessions.steps_of(known.run_id)
-                goes_on = key.is_session or history.is_next(request, steps)
-                return await tx.sessions.get(known.session_id, user_id) if goes_on else None
-        before = history.key_before(request, token_id, agent.id)
-        found = (
-            None if before is None else await _match(tx, request, await tx.client_sessions.by_history(user_id, before))
-        )
-        return None if found is None else await tx.sessions.get(found.session_id, user_id)
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The session that a conversation goes on in, and the message there that the last one is a new version of."""
+
+    session: Session
+    replaces: str | None = None
+
+
+async def _find(
+    tx: Tx, caller: Identity, agent: Agent, request: CompletionRequest, key: ClientKey | None, keys: Keys
+) -> _Place | None:
+    """Return where a conversation goes on, if it is known."""
+    user_id = caller.user.id
+    if key is not None and key.is_session and ids.could_be_id(key.value):
+        session = await tx.sessions.find(key.value)
+        if session is not None and session.user_id == user_id:
+            if session.agent_id != agent.id:
+                raise OtherAgent(session, request.model)
+            return _Place(session)
+    known = None if keys.client is None else await tx.client_sessions.by_key(user_id, keys.client)
+    if known is not None and key is not None:
+        session = await tx.sessions.get(known.session_id, user_id)
+        return _Place(session) if key.is_session else await _find_version(tx, session, known, request)
+    if keys.before is not None:
+        known = await _match(tx, request, await tx.client_sessions.by_history(user_id, keys.before))
+    return None if known is None else _Place(await tx.sessions.get(known.session_id, user_id))
+
+
+async def _find_version(tx: Tx, session: Session, known: ClientSession, request: CompletionRequest) -> _Place | None:
+    """Return where a request goes on in the session of its chat; None if its history is another one."""
+    steps = await tx.sessions.steps_of(known.run_id)
+    if history.is_next(request, steps):
+        if history.compare_answer(request.answer_before, steps, is_over=False) != "other":
+            return _Place(session)
+        is_earlier = history.has_earlier_answer(request, await all_messages(tx, session.id))
+        return None if is_earlier else _Place(session)
+    replaced = history.find_replaced(request, versions.current(await all_messages(tx, session.id)))
+    return None if replaced is None else _Place(session, replaces=replaced.id)
 
 
 async def _match(tx: Tx, request: CompletionRequest, known: Sequence[ClientSession]) -> ClientSession | None:
@@ -280,15 +307,12 @@ async def _match(tx: Tx, request: CompletionRequest, known: Sequence[ClientSessi
     return part
 
 
-def _client_session(
-    session: Session, run: Run, caller: Identity, agent: Agent, request: CompletionRequest, key: ClientKey | None
-) -> ClientSession:
-    token_id = caller.token_id
+def _client_session(session: Session, run: Run, keys: Keys) -> ClientSession:
     return ClientSession(
         session_id=session.id,
         user_id=session.user_id,
-        client_key=None if key is None else history.key_of(key, token_id, agent.id),
-        history_key=history.key_after(request, token_id, agent.id),
+        client_key=keys.client,
+        history_key=keys.after,
         run_id=run.id,
         at=run.queued_at,
     )

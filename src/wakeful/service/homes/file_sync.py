@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from wakeful.domain.agents.homes import Home, HomeFile
 from wakeful.service.homes import files as home_files
+from wakeful.service.homes.disk import on_disk
 from wakeful.service.homes.files import PIECE, FileChanging, KnownFiles, Seen
 from wakeful.store.store import Tx
 
@@ -93,7 +94,7 @@ class FileSync:
             if digest in present:
                 continue
             pieces = self._encrypted(file)
-            while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+            while (piece := await on_disk(next, pieces, None)) is not None:
                 batch.append(piece)
                 size += len(piece[2])
                 if size >= PIECE:
@@ -107,7 +108,7 @@ class FileSync:
         assert file.digest is not None
         content, number = blake2b(key=self._key, digest_size=32), 0
         try:
-            for piece in home_files.read(self._root, file.path, file.kind):
+            for piece in home_files.read(self._root, file.path, file.kind, file.size):
                 content.update(piece)
                 nonce = os.urandom(_NONCE)
                 yield file.digest, number, nonce + self._cipher.encrypt(nonce, piece, self._bound(file.digest, number))
@@ -125,12 +126,12 @@ class FileSync:
         One that is damaged there is left out.
         """
         listed = await tx.homes.files(self._agent_id, folders)
-        here = await asyncio.to_thread(home_files.scan, self._root, folders)
+        here = await on_disk(home_files.scan, self._root, folders)
         changed = known.changed_in(here) - known.void
         for path in (known.files.keys() | known.void) - listed.keys():
             known.files.pop(path, None)
             if path not in changed:
-                await asyncio.to_thread(home_files.remove, self._root, path)
+                await on_disk(home_files.remove, self._root, path)
         news = [
             file
             for path, file in listed.items()
@@ -143,7 +144,7 @@ class FileSync:
                 if seen is not None and await asyncio.to_thread(self._is_same, file, seen):
                     known.files[file.path] = seen, file
                     continue
-                aside = await asyncio.to_thread(home_files.set_aside, self._root, file.path)
+                aside = await on_disk(home_files.set_aside, self._root, file.path)
                 known.conflicts |= {} if aside is None else {file.path: aside}
             to_write.append(file)
         known.damaged.clear()
@@ -151,7 +152,7 @@ class FileSync:
             if pieces is None:
                 known.damaged[file.path] = file.digest
                 continue
-            known.files[file.path] = await asyncio.to_thread(home_files.write, self._root, file, iter(pieces)), file
+            known.files[file.path] = await on_disk(home_files.write, self._root, file, iter(pieces)), file
         known.void.clear()
 
     def _is_same(self, file: HomeFile, seen: Seen) -> bool:

@@ -156,15 +156,18 @@ def describe(root: Path, path: str, seen: Seen, key: bytes) -> HomeFile:
     """Return an entry with the keyed digest of its content. Raises FileChanging or FileNotFoundError."""
     digest = None
     if seen.kind != "folder":
-        content = blake2b(key=key, digest_size=32)
-        for piece in read(root, path, seen.kind):
+        content, size = blake2b(key=key, digest_size=32), 0
+        for piece in read(root, path, seen.kind, seen.size):
             content.update(piece)
+            size += len(piece)
+        if size != seen.size:
+            raise FileChanging(path)
         digest = content.hexdigest()
     return HomeFile(path=path, kind=seen.kind, mode=seen.mode, size=seen.size, digest=digest)
 
 
-def read(root: Path, path: str, kind: str) -> Iterator[bytes]:
-    """Read a file, or the target of a link, in pieces."""
+def read(root: Path, path: str, kind: str, size: int) -> Iterator[bytes]:
+    """Read a file of this size, or the target of a link, in pieces. What is appended meanwhile is left for later."""
     *folders, name = path.split("/")
     with _opened_folder(root, folders) as folder:
         if kind == "link":
@@ -180,7 +183,8 @@ def read(root: Path, path: str, kind: str) -> Iterator[bytes]:
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise FileChanging(path)
-        while piece := os.read(handle, PIECE):
+        while size and (piece := os.read(handle, min(PIECE, size))):
+            size -= len(piece)
             yield piece
     finally:
         os.close(handle)

@@ -31,6 +31,7 @@ from wakeful.domain.errors import StoreUnavailable, WakefulError
 from wakeful.domain.news import DatabaseChanged, HomeChanged
 from wakeful.service.homes import files as home_files
 from wakeful.service.homes import keys as home_keys
+from wakeful.service.homes.disk import on_disk
 from wakeful.service.homes.file_sync import FileChanges, FileSync
 from wakeful.service.homes.files import FileChanging, FileTroubles, KnownFiles
 from wakeful.service.retrying import insist
@@ -119,29 +120,47 @@ class Homes:
         home = await self._read(agent_id)
         await self._match(agent_id, home, of_database=False)
 
-    async def change_files(self, agent_id: str, run_id: str | None, act: Callable[[], Awaitable[T]]) -> T:
+    async def change_files(
+        self, agent_id: str, run_id: str | None, act: Callable[[], Awaitable[T]], path: str | None = None
+    ) -> T:
         """Run a short operation that writes files, and return its result when PostgreSQL has them.
 
         Other nodes wait meanwhile, so it is done on what they have saved last. If it cannot be saved, it is as if it
-        had not been done.
+        had not been done. `path`: the only file that it writes.
         """
         home = await self._take_anew(agent_id, run_id, is_busy=True)
+        known = self._known_files(agent_id, of_database=False)
         try:
             await self._match(agent_id, home, of_database=False)
-            of_programs = await self._changed_files(agent_id) if self.programs[agent_id] else set[str]()
+            seq = known.seq
             try:
                 result = await act()
                 if not await self._save(home, run_id, None, of_database=False):
                     raise HomeTaken(agent_id)
             except BaseException:
-                self._known_files(agent_id, of_database=False).void |= await self._changed_files(agent_id) - of_programs
+                await self._void_files(agent_id, path, programs=0)
                 raise
-        finally:
+        except BaseException:
+            await self._free(home)
+            raise
+        if known.seq == seq:  # else saving it has freed it
             await self._free(home)
         return result
 
+    async def _void_files(self, agent_id: str, path: str | None, *, programs: int) -> None:
+        """Have the next use replace what was changed here, but not saved, by what PostgreSQL has.
+
+        While other programs run than our own, it is unknown who has written a file, so it stays.
+        """
+        changed = await self._changed_files(agent_id)
+        known = self._known_files(agent_id, of_database=False)
+        if path in changed:
+            known.void.add(path)
+        elif self.programs[agent_id] <= programs:  # looked at last: a program is counted before it writes
+            known.void |= changed
+
     async def _changed_files(self, agent_id: str) -> set[str]:
-        found = await asyncio.to_thread(home_files.scan, self._folder_of(agent_id), FILE_FOLDERS)
+        found = await on_disk(home_files.scan, self._folder_of(agent_id), FILE_FOLDERS)
         return self._known_files(agent_id, of_database=False).changed_in(found)
 
     def take_troubles(self, agent_id: str) -> FileTroubles:
@@ -164,8 +183,8 @@ class Homes:
         try:
             await self.change(agent_id, run_id, nothing, of_database=False)
         except HomeTaken:
-            if not self.programs[agent_id]:  # else it is unknown which of them has written what
-                self._known_files(agent_id, of_database=False).void |= await self._changed_files(agent_id)
+            if run_id is not None:
+                await self._void_files(agent_id, None, programs=1)
             raise
 
     async def change(
@@ -249,7 +268,7 @@ class Homes:
 
         async def work(tx: Tx) -> bool:
             async for numbers, contents in tx.homes.pages_since(agent_id, 0):
-                if await asyncio.to_thread(pages.read, path, numbers) != contents:
+                if await on_disk(pages.read, path, numbers) != contents:
                     return False
             return True
 
@@ -367,15 +386,15 @@ class Homes:
             since, target = 0, path.with_name(f"{path.name}.brought")
         else:
             await self._engine.close_file(str(path))
-            await asyncio.to_thread(pages.fold_journal, path, cache.place, cache.home.page_count)
+            await on_disk(pages.fold_journal, path, cache.place, cache.home.page_count)
             since, target = cache.home.pages_seq, path
-        await asyncio.to_thread(path.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
+        await on_disk(path.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
 
         async def work(tx: Tx) -> tuple[Home, int]:
             home = await tx.homes.of_agent(agent_id)
             assert home is not None
             async for piece in tx.homes.pages_since(agent_id, since):
-                await asyncio.to_thread(pages.write, target, iter([piece]))
+                await on_disk(pages.write, target, iter([piece]))
             # All of them, also if only some are brought: an older copy here must not stand in for a lost page.
             return home, await tx.homes.count_pages(agent_id)
 
@@ -386,15 +405,15 @@ class Homes:
             return
         if count != home.page_count and not may_lack_pages:
             raise DatabaseUnreadable(f"PostgreSQL has {count} of the {home.page_count} pages of this database.")
-        place = await asyncio.to_thread(pages.finish, target, home.page_count)
+        place = await on_disk(pages.finish, target, home.page_count)
         if target != path:
-            await asyncio.to_thread(target.replace, path)
-        await asyncio.to_thread(self._vault.write_file, agent_id, home.database_key)
+            await on_disk(target.replace, path)
+        await on_disk(self._vault.write_file, agent_id, home.database_key)
         self._caches[agent_id] = _Cache(home=home, place=place, lacks_pages=count != home.page_count)
 
     async def _bring_files(self, home: Home, known: KnownFiles, *, of_database: bool) -> None:
         folder = self._folder_of(home.agent_id)
-        await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
+        await on_disk(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
 
         async def work(tx: Tx) -> None:
             now = await tx.homes.of_agent(home.agent_id)
@@ -436,7 +455,7 @@ class Homes:
             except CacheBroken:
                 await self.drop(home.agent_id)
                 raise DatabaseUnavailable(_BROKEN) from None
-            except StoreUnavailable:
+            except BaseException:  # the commit is in the cache, and perhaps nowhere else
                 await self.drop(home.agent_id)
                 raise
             if saved is not None:

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from wakeful.domain.errors import Unavailable
+from wakeful.domain.hooks.webhooks import Reply
 
 _COMMAND = (sys.executable, "-I", "-m", "wakeful.service.inbox.channel_worker")
 _PASSED_ON = ("LANG", "LC_ALL", "PATH", "SSL_CERT_DIR", "SSL_CERT_FILE", "TZ")  # no secrets, no proxies
@@ -62,6 +63,15 @@ class PingRequest:
     body: str  # a reason code
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookRequest:
+    """A signed message to another system."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
 class ChannelProcess:
     """Starts a child process for each request, and kills it after the time limit."""
 
@@ -98,6 +108,16 @@ class ChannelProcess:
             groups.setdefault(each.group, []).append({"id": each.id, "url": each.url, "body": each.body})
         answers = await self._request({"ping": list(groups.values()), "private_hosts": self.private_hosts})
         return {answer["id"]: answer["outcome"] for answer in answers}
+
+    async def post(self, messages: Mapping[str, WebhookRequest]) -> dict[str, Reply]:
+        """Send messages of webhooks, each once, and return the answer to each that came in time."""
+        written = {
+            each: {"url": it.url, "headers": it.headers, "body": b64encode(it.body).decode()}
+            for each, it in messages.items()
+        }
+        answers = await self._request({"post": written, "private_hosts": self.private_hosts})
+        known = ("status", "error", "retry_after")
+        return {answer["id"]: Reply(**{name: answer.get(name) for name in known}) for answer in answers}
 
     async def _request(self, request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """Return the answers that arrive in time."""

@@ -11,6 +11,8 @@ A request is one JSON object, an answer one line of JSON:
     {"push": {ID: {"endpoint", "headers", "body"}}, "private_hosts"}
                                          → {"id", "status", "retry_after", "error"} for each, as it ends
     {"ping": [[{"id", "url", "body"}]], "private_hosts"}    → {"id", "outcome"} for each, as it ends
+    {"post": {ID: {"url", "headers", "body"}}, "private_hosts"}
+                                         → {"id", "status", "retry_after", "error"} for each, as it ends
 """
 
 import gc
@@ -53,6 +55,9 @@ def main() -> None:
         return
     if "ping" in request:
         _ping(request["ping"], request["private_hosts"])
+        return
+    if "post" in request:
+        _post(request["post"], request["private_hosts"])
         return
     logs = _Logs()
     logging.getLogger("apprise").addHandler(logs)
@@ -104,6 +109,22 @@ def _ping(groups: Sequence[Sequence[Mapping[str, Any]]], private_hosts: Iterable
 
     with ThreadPoolExecutor(max_workers=max(1, len(groups))) as threads:
         list(threads.map(send, groups))
+
+
+def _post(messages: Mapping[str, Any], private_hosts: Iterable[str]) -> None:
+    """Send messages of webhooks, all at the same time."""
+    from wakeful.service.hooks.webhook_post import send as send_message
+    from wakeful.service.hooks.webhook_post import ssl
+
+    context = ssl.create_default_context()  # reads certificates, which the guard would refuse
+    guard = AddressGuard(private_hosts)
+    sys.addaudithook(guard)
+
+    def send(message_id: str) -> None:
+        _answer({"id": message_id} | send_message(messages[message_id], context, guard.reason))
+
+    with ThreadPoolExecutor(max_workers=max(1, len(messages))) as threads:
+        list(threads.map(send, messages))
 
 
 def inspect(url: str, guard: "AddressGuard") -> dict[str, Any]:

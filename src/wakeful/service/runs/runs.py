@@ -15,8 +15,9 @@ from wakeful.domain.errors import StoreBusy, Unavailable
 from wakeful.domain.runs.runs import NotFromAWake, NothingToContinue, SessionBusy
 from wakeful.domain.runs.texts import RunTexts, texts_of
 from wakeful.domain.runs.versions import ReplacedByVersion, find_last_asked
+from wakeful.domain.texts import first_words
 from wakeful.domain.types import Message, Run, RunUsage, Session, Upload
-from wakeful.domain.via import Via, stamp
+from wakeful.domain.via import Via, describe_door, stamp
 from wakeful.domain.wakes import edits
 from wakeful.service.agents.directories import Directories
 from wakeful.service.runs.stopping import Stopping
@@ -107,18 +108,43 @@ class RunService:
         via: Via | None,
         *,
         system: str = "",
+        replaces: str | None = None,
     ) -> Run:
         """Add a user's message with its attachments and queue its run, as a part of a larger change.
 
-        `system` is text of the program that sent the message, for the system prompt of this run.
+        `system` is text of the program that sent the message, for the system prompt of this run. `replaces` is the id
+        of the last message, if this one is another version of it.
         """
         data = _attachments(images, attached)
         if system:
             data = {**(data or {}), "system": system}
-        run, _ = await self._add(tx, session, content, data, now, via)
+        run, new = await self._add(tx, session, content, data, now, via)
+        if replaces is not None:
+            await _supersede(tx, replaces, new, run)
         for image_id, image in images.items():
             await tx.sessions.add_image(image_id, session.id, image.media_type, image.content)
         return run
+
+    async def ask_in_new_session(self, agent_id: str, user_id: str, content: str, via: Via | None = None) -> Run:
+        """Open a session with an agent, and queue the run of its first message, in one transaction."""
+        now = self._clock.now()
+        session = Session(
+            id=ids.new_id(now),
+            agent_id=agent_id,
+            user_id=user_id,
+            title=first_words(content),
+            created_at=now,
+            updated_at=now,
+        )
+
+        async def work(tx: Tx) -> Run:
+            await check_brake(tx, via, now, self._rules)
+            await tx.agents.get(agent_id, user_id)
+            await tx.sessions.add([session])
+            run, _ = await self._add(tx, session, content, None, now, via)
+            return run
+
+        return await self._store.write(work)
 
     async def ask_again(
         self, session_id: str, user_id: str, message_id: str, content: str | None = None, via: Via | None = None
@@ -135,9 +161,7 @@ class RunService:
             asked = find_last_asked(await all_messages(tx, session_id), message_id)
             text = asked.content if content is None else content
             run, new = await self._add(tx, session, text, asked.data, now, via)
-            # Found again under the lock that adding has taken: a wake or another page may have been quicker.
-            find_last_asked([each for each in await all_messages(tx, session_id) if each.id != new.id], message_id)
-            await tx.sessions.supersede(session_id, asked.position, new.position, run.id)
+            await _supersede(tx, message_id, new, run)
             return run
 
         return await self.write_or_note(work, now)
@@ -175,7 +199,7 @@ class RunService:
             role="user",
             content=content,
             created_at=now,
-            data=data,
+            data=_with_door(data, via),
         )
         # The transcript first: it locks the session's row, so that two messages at once wait for each other.
         placed = await tx.sessions.append(message)
@@ -326,6 +350,22 @@ async def run_again(tx: Tx, run: Run, now: datetime, via: Via | None) -> Run:
     again = stamp(verdict.runs[0], via)
     await tx.runs.add([again])
     return again
+
+
+async def _supersede(tx: Tx, message_id: str, new: Message, run: Run) -> None:
+    """Make the last message and everything after it an earlier version of a new one."""
+    # Found under the lock that adding has taken: a wake or another page may have been quicker.
+    others = [each for each in await all_messages(tx, new.session_id) if each.id != new.id]
+    asked = find_last_asked(others, message_id)
+    await tx.sessions.supersede(new.session_id, asked.position, new.position, run.id)
+
+
+def _with_door(data: Mapping[str, Any] | None, via: Via | None) -> Mapping[str, Any] | None:
+    """Add to a message how it came in, if a program sent it."""
+    kept = {name: value for name, value in (data or {}).items() if name != "through"}
+    if via is not None and via.is_braked:
+        kept["through"] = describe_door(via.door, via.token_name)
+    return kept or None
 
 
 def name_images(attached: Attached, now: datetime) -> dict[str, Image]:

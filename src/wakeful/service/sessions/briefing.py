@@ -11,6 +11,7 @@ from wakeful.domain.agents.agents import shown_toolsets
 from wakeful.domain.agents.skills import Skill
 from wakeful.domain.bounds import bounds
 from wakeful.domain.doors import next_run, session_config
+from wakeful.domain.hooks.payload import HookData
 from wakeful.domain.runs import versions
 from wakeful.domain.types import Agent, ClaimedRun, Message, Run, RunUsage, Session, User, Wake
 from wakeful.service.agents.database_prompt import ShownView
@@ -51,6 +52,7 @@ class Briefing:
     skills: Sequence[Skill] = ()
     agents_file: str = ""  # the accepted AGENTS.md of its workspace
     notes: Sequence[str] = ()  # problems with its tools and skills
+    hook_data: HookData | None = None  # what the hook that started the run has received
     told_at: datetime | None = None  # the time in the prompt; None: updated before each model call
 
     @property

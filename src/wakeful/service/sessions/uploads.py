@@ -42,13 +42,15 @@ class Uploads:
     async def keep(self, session_id: str, user_id: str, files: Sequence[tuple[str, bytes]]) -> list[Upload]:
         """Save files under the names they were sent with, all or none."""
         agent = await self._store.read(lambda tx: agent_of(tx, session_id, user_id))
-        await self._agent_files.bring_files(agent.id)
         workspace = self._workspace_of(agent.id)
         kept: list[Upload] = []
-        try:
+
+        async def write() -> None:
             for name, data in files:
                 kept.append(await asyncio.to_thread(self._write, workspace, session_id, name, data))
-            await self._agent_files.save_files(agent.id)
+
+        try:
+            await self._agent_files.change_files(agent.id, None, write)
             await self._store.write(lambda tx: _add_uploads(tx, session_id, user_id, kept))
         except BaseException:  # the session was deleted meanwhile, or the disk is full
             await asyncio.to_thread(_unlink, workspace, kept)

@@ -10,6 +10,7 @@ from wakeful.clock import Clock
 from wakeful.domain.bounds import bounds
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import StoreBusy
+from wakeful.domain.hooks.webhooks import wake_missed
 from wakeful.domain.inbox import notices
 from wakeful.domain.runs import runs
 from wakeful.domain.types import Decision, Pause, Run, Wake
@@ -374,4 +375,7 @@ async def write_verdicts(tx: Tx, verdicts: Sequence[Verdict], free_turn: int | N
     decisions = [decision for verdict in held for decision in verdict.decisions]
     if decisions:
         await tx.notices.record(decisions)
+    missed = [(verdict.wake, each) for verdict in held for each in verdict.decisions if each.code == "missed"]
+    if missed:
+        await tx.webhooks.note([wake_missed(wake, each.nominal_at, each.detail, each.at) for wake, each in missed])
     return held

@@ -19,6 +19,7 @@ from wakeful.domain.via import TOOL, Via, stamp
 from wakeful.domain.wakes.create import RequestedTime
 from wakeful.service.runs.token_brake import check_brake
 from wakeful.service.tracing.tracing import current_traceparent
+from wakeful.service.wakes.repeats import find_repeated
 from wakeful.service.wakes.time_words import describe_time
 from wakeful.service.wakes.wakes import WakeService, put_in_slot
 from wakeful.store.store import Store, Tx
@@ -35,6 +36,7 @@ class BookedNextRun:
     clamped: Clamped
     told: str  # its time as text: absolute with zone, and relative
     asked: str  # the requested time, likewise
+    is_repeated: bool = False  # an earlier request booked it
 
 
 class NextRuns:
@@ -118,7 +120,8 @@ class NextRuns:
         traceparent = current_traceparent()
 
         async def work(tx: Tx) -> BookedNextRun | None:
-            await check_brake(tx, via, now, self._rules)
+            if via is not None and via.token_id is not None and via.is_braked:
+                await tx.token_uses.lock(via.token_id)  # before the row of the pending one is locked
             # Read again: the user may have turned self-scheduling off since the run began.
             agent = await tx.agents.get(agent_id, user_id)
             if run is not None and not agent.self_scheduling:
@@ -136,19 +139,29 @@ class NextRuns:
                 tools=tools,
             )
             wake = replace(stamp(made, via), traceparent=traceparent)
+            if via is not None and via.is_braked:
+                first = await find_repeated(tx, wake, via.key, now)
+                if first is not None:
+                    return _booked(first, clamped, agent, now, is_repeated=True)
+            await check_brake(tx, via, now, self._rules)
             if not await put_in_slot(tx, wake, now):
                 return None
-            return BookedNextRun(
-                wake=wake,
-                clamped=clamped,
-                told=describe_time(clamped.at, agent, now),
-                asked=describe_time(clamped.requested, agent, now),
-            )
+            return _booked(wake, clamped, agent, now)
 
         # Another node may fill the empty slot between our read and our insert; then we replace its booking.
         while (booked := await self._store.write(work)) is None:
             continue
         return booked
+
+
+def _booked(wake: Wake, clamped: Clamped, agent: Agent, now: datetime, *, is_repeated: bool = False) -> BookedNextRun:
+    return BookedNextRun(
+        wake=wake,
+        clamped=clamped,
+        told=describe_time(wake.nominal_at, agent, now),
+        asked=describe_time(clamped.requested, agent, now),
+        is_repeated=is_repeated,
+    )
 
 
 async def _clamp(tx: Tx, asked_time: RequestedTime, agent: Agent, now: datetime, run: Run | None) -> Clamped:

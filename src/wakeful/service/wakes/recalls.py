@@ -12,7 +12,8 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.doors import brief, recall
 from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.errors import Unavailable
-from wakeful.domain.types import Agent, ClaimedRun, Run, ScheduledBy, Wake
+from wakeful.domain.texts import first_words
+from wakeful.domain.types import Agent, ClaimedRun, Run, ScheduledBy, Session, Wake
 from wakeful.domain.via import TOOL, Via, stamp
 from wakeful.service.sessions.access import agent_of, read_own
 from wakeful.service.wakes.time_words import describe_time
@@ -32,6 +33,7 @@ class Booked:
     wake: Wake
     told: str  # its time: absolute with zone, and relative
     warning: str | None = None
+    is_repeated: bool = False  # an earlier request of the same program booked it
 
 
 class Recalls:
@@ -67,15 +69,39 @@ class Recalls:
 
     async def book(self, request: RecallRequest, session_id: str, user_id: str, via: Via | None = None) -> Booked:
         """Book a recall for a user. Doubtful instructions get a warning."""
-        now = self._clock.now()
         agent = await self._store.read(lambda tx: agent_of(tx, session_id, user_id))
-        wake = stamp(recall.make(request, agent, session_id, user_id, now, self._rules, by="user"), via)
+        return await self._book(request, agent, session_id, via)
+
+    async def book_in_new_session(self, request: RecallRequest, agent: Agent, via: Via | None) -> Booked:
+        """Book a recall for a user, and open its session in the same transaction."""
+        now = self._clock.now()
+        session = Session(
+            id=ids.new_id(now),
+            agent_id=agent.id,
+            user_id=agent.user_id,
+            title=first_words(request.internal_comment or request.additional_context_message),
+            created_at=now,
+            updated_at=now,
+        )
+        return await self._book(request, agent, session.id, via, opening=session)
+
+    async def _book(
+        self,
+        request: RecallRequest,
+        agent: Agent,
+        session_id: str,
+        via: Via | None,
+        opening: Session | None = None,
+    ) -> Booked:
+        now = self._clock.now()
+        made = stamp(recall.make(request, agent, session_id, agent.user_id, now, self._rules, by="user"), via)
         tables, problem = await self._tables_of(agent), None
         if tables is not None:
             problem = brief.find_problem(request.additional_context_message, tools=self._tools_of(agent), tables=tables)
-        await self._wakes.book(wake)
+        wake = await self._wakes.book(made, key=None if via is None else via.key, opening=opening)
         warning = None if problem is None else problem.warning
-        return Booked(wake=wake, told=_time_words(wake, agent, now), warning=warning)
+        told = _time_words(wake, agent, now)
+        return Booked(wake=wake, told=told, warning=warning, is_repeated=wake.id != made.id)
 
     def describe_time(self, at: datetime, agent: Agent) -> str:
         """Return a time as text: absolute with zone, and relative."""

@@ -29,8 +29,10 @@ class BookedSchedule:
     """A saved schedule, its time as text, and a warning about settings without effect."""
 
     schedule: Schedule
+    wake: Wake
     told: str  # its time: absolute with zone, and relative
     warning: str | None = None
+    is_repeated: bool = False  # an earlier request of the same program booked it
 
 
 class Schedules:
@@ -75,6 +77,12 @@ class Schedules:
         except session_config.BadSessionConfig as error:
             error.hint = " ".join(problems) or None
             raise
+
+    async def book_for_agent(
+        self, request: ScheduleRequest, agent: Agent, session_id: str | None, via: Via | None
+    ) -> BookedSchedule:
+        """Book a session of an agent for a user, from no session or from one of theirs."""
+        return await self._book(request, agent, session_id, self._tools_of(agent), self._clock.now(), via)
 
     async def listed(
         self,
@@ -141,14 +149,14 @@ class Schedules:
         self,
         request: ScheduleRequest,
         agent: Agent,
-        session_id: str,
+        session_id: str | None,
         tools: Collection[str],
         now: datetime,
         via: Via | None,
         run: ClaimedRun | None = None,
     ) -> BookedSchedule:
         wants_skills = session_config.names_skills(request.session_config)
-        wake = schedule.make(
+        made = schedule.make(
             request,
             agent,
             session_id,
@@ -161,13 +169,17 @@ class Schedules:
             by="user" if run is None else "agent",
             booked_by_run=None if run is None else run.id,
         )
-        wake = await self._wakes.book(stamp(wake, via))
+        wake = await self._wakes.book(stamp(made, via), key=None if via is None else via.key)
         config = wake.session_config or {}
         model = config.get("model") or agent.model or self._default_model()
         ignored = session_config.ignored_keys(config, self._provider_string(model))
         warning = f"The model {model!r} ignores: {', '.join(ignored)}." if ignored else None
         return BookedSchedule(
-            schedule=schedule.describe(wake), told=describe_time(wake.nominal_at, agent, now), warning=warning
+            schedule=schedule.describe(wake),
+            wake=wake,
+            told=describe_time(wake.nominal_at, agent, now),
+            warning=warning,
+            is_repeated=wake.id != made.id,
         )
 
 

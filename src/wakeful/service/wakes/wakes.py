@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from wakeful.clock import Clock
@@ -10,7 +10,7 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.doors.next_run import SelfSchedulingOff
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.inbox import notices
-from wakeful.domain.types import Run, ScheduledBy, Wake
+from wakeful.domain.types import Run, ScheduledBy, Session, Wake
 from wakeful.domain.values import replace
 from wakeful.domain.via import Via, is_braked, stamp, via_of
 from wakeful.domain.wakes import edits, explain
@@ -21,11 +21,19 @@ from wakeful.service.agents.directories import Directories
 from wakeful.service.runs.run_endings import cancel_wake
 from wakeful.service.runs.token_brake import check_brake
 from wakeful.service.tracing.tracing import current_traceparent
+from wakeful.service.wakes.repeats import find_repeated
 from wakeful.service.wakes.wake_edits import edit_as_asked
 from wakeful.store.drivers.batching import Together
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
+
+_NEAR = timedelta(hours=12)  # of the time that someone asks about
+_LOOKED_AT = 500  # runs and wakes
+
+
+class _NoRoom(Exception):
+    """The slot of a wake is taken, or its session has too many schedules."""
 
 
 class WakeService:
@@ -38,18 +46,19 @@ class WakeService:
         at_once = 2 if store.is_shared else 1
         self._add_together = Together(self._add_all, at_once=at_once, key=_session_or_own)
 
-    async def book(self, wake: Wake) -> Wake:
+    async def book(self, wake: Wake, *, key: str | None = None, opening: Session | None = None) -> Wake:
         """Book a wake. It is durable when this returns.
 
         A recall needs a free slot; a next run replaces the one in its slot; schedules are limited in number. A booking
-        of a program counts against the brake of its token.
+        of a program counts against the brake of its token; if it repeats an earlier one, that one is returned. With
+        `opening`, the session of the wake is opened in the same transaction.
         """
         if (traceparent := current_traceparent()) is not None:
             wake = replace(wake, traceparent=traceparent)
         if wake.kind == "next_run":
             return await self._replace_in_slot(wake)
-        if is_braked(wake):
-            return await self._book_braked(wake)
+        if is_braked(wake) or opening is not None:
+            return await self._book_once(wake, key, opening)
         refusal = await self._add_together(wake)
         if refusal is not None:
             raise refusal
@@ -158,6 +167,22 @@ class WakeService:
         log.info("wake fired by a person", extra={"wake_id": wake_id, "run_id": run.id, "agent_id": run.agent_id})
         return run
 
+    async def find_at(self, agent_id: str, user_id: str, at: datetime) -> Wake:
+        """Return the wake of an agent whose planned time, past or future, is nearest to an instant."""
+
+        async def work(tx: Tx) -> Wake:
+            await tx.agents.get(agent_id, user_id)
+            ran = await tx.runs.of_user(user_id, agent_id=agent_id, before=(at + _NEAR, "~"), most=_LOOKED_AT)
+            planned = await tx.wakes.of_user(user_id, agent_id=agent_id, after=(at - _NEAR, ""), most=_LOOKED_AT)
+            times = [(run.nominal_at, run.wake_id) for run in ran if run.wake_id is not None]
+            times += [(wake.nominal_at, wake.id) for wake in planned]
+            near = [(abs(planned_at - at), wake_id) for planned_at, wake_id in times if abs(planned_at - at) <= _NEAR]
+            if not near:
+                raise explain.NothingPlanned(at)
+            return await tx.wakes.read(min(near)[1], user_id)
+
+        return await self._store.read(work)
+
     async def why(self, wake_id: str, user_id: str) -> list[Step]:
         """Return the decisions about each occurrence of a wake, with their times and reasons."""
 
@@ -177,16 +202,26 @@ class WakeService:
 
         return await self._store.read(work)
 
-    async def _book_braked(self, wake: Wake) -> Wake:
+    async def _book_once(self, wake: Wake, key: str | None, opening: Session | None) -> Wake:
         now = self._clock.now()
 
-        async def work(tx: Tx) -> bool:
+        async def work(tx: Tx) -> Wake:
+            known = await tx.wakes.find(wake.id)  # an earlier attempt, whose answer was lost, booked it
+            if known is None and is_braked(wake):
+                known = await find_repeated(tx, wake, key, now)
+            if known is not None:
+                return known
             await check_brake(tx, via_of(wake), now, self._rules)
-            return wake.id in await tx.wakes.add([wake])
+            if opening is not None:
+                await tx.sessions.add([opening])
+            if wake.id not in await tx.wakes.add([wake]):
+                raise _NoRoom  # which undoes the rest
+            return wake
 
-        if not await self._store.write(work):
-            raise await self._refusal(wake)
-        return wake
+        try:
+            return await self._store.write(work, is_repeatable=True)
+        except _NoRoom:
+            raise await self._refusal(wake) from None
 
     async def _add_all(self, batch: Sequence[Wake]) -> list[WakefulError | None]:
         added = await self._store.add_wakes(batch)

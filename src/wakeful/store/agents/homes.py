@@ -180,18 +180,3 @@ class HomeRows:
     async def of_ended_agents(self) -> list[str]:
         """Return the deleted agents whose home was not erased."""
         return [row["agent_id"] for row in await self._statements.fetch("homes_of_ended_agents", {})]
-
-    async def database_keys(self, most: int) -> list[tuple[str, str]]:
-        """Return agents and the key files of their databases, the most used first."""
-        rows = await self._statements.fetch("database_keys_of_homes", {"most": most})
-        return [(row["agent_id"], row["database_key"]) for row in rows]
-
-    async def has_node_with_other_key(self, key_fingerprint: str, since: datetime) -> bool:
-        """Return whether a running node has another device key."""
-        params = {"key_fingerprint": key_fingerprint, "since": to_micros(since)}
-        return bool(await self._statements.fetch("live_node_with_other_home_key", params))
-
-    async def save_device(self, key_fingerprint: str, *, overwrite: bool) -> str:
-        """Keep the fingerprint of the device key of all homes, and return it; a known one stays unless overwritten."""
-        params = {"key_fingerprint": key_fingerprint, "overwrite": int(overwrite)}
-        return (await self._statements.fetch("save_home_device", params))[0]["key_fingerprint"]

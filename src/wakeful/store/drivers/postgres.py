@@ -36,7 +36,7 @@ _NOTIFY_SECONDS = 0.005  # news of this time is sent together, after a claimed r
 _NOTIFY_LATER_SECONDS = 0.05
 _CAN_WAIT = (WakeChanged, RunChanged)
 _LONG_SECONDS = 86_400.0  # for a statement whose time depends on the amount of data
-_MIGRATION_WAIT_SECONDS = 60.0
+_MIGRATION_WAIT_SECONDS = 3_600.0  # for the node that migrates, which backs the store up before
 _ROLLBACK_SECONDS = 1.0
 _HEAR_SECONDS = 1.0
 # The scheduler fires the other wakes meanwhile, and retries one whose row is locked.

@@ -3,23 +3,27 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from wakeful.domain.hooks.webhooks import notice_added
 from wakeful.domain.news import NoticeAdded
 from wakeful.domain.types import Decision, Notice
 from wakeful.store.drivers.database import Statements
+from wakeful.store.hooks.webhooks import WebhookRows
 from wakeful.store.rows import DECISIONS, NOTICES, to_micros
 
 
 class Notices:
     """Statements about notices and decisions, in one transaction."""
 
-    def __init__(self, statements: Statements) -> None:
+    def __init__(self, statements: Statements, webhooks: WebhookRows) -> None:
         self._statements = statements
+        self._webhooks = webhooks
 
     async def add(self, notice: Notice) -> bool:
         """Put a notice into the inbox, unless the same one is there already."""
         is_new = bool(await self._statements.fetch("add_notice", NOTICES.write(notice)))
         if is_new:
             self._statements.news.append(NoticeAdded(notice.id))
+            await self._webhooks.note([notice_added(notice)])
         return is_new
 
     async def find(self, notice_id: str) -> Notice | None:

@@ -17,16 +17,22 @@ Changes = Mapping[str, Callable[..., str | None]]
 _READ = {
     "models": "SELECT name, provider, address, encrypted_key FROM models WHERE encrypted_key IS NOT NULL",
     "push_key": "SELECT id, public_key, encrypted_key FROM push_key",
+    "hooks secret": "SELECT id, id, encrypted_secret FROM hooks",
+    "hooks old_secret": "SELECT id, id, encrypted_old_secret FROM hooks WHERE encrypted_old_secret IS NOT NULL",
+    "webhooks secret": "SELECT id, id, encrypted_secret FROM webhooks",
+    "webhooks old_secret": "SELECT id, id, encrypted_old_secret FROM webhooks WHERE encrypted_old_secret IS NOT NULL",
     "homes database_key": "SELECT agent_id, agent_id, database_key FROM homes WHERE database_key IS NOT NULL",
     "homes files_key": "SELECT agent_id, agent_id, files_key FROM homes WHERE files_key IS NOT NULL",
-    "home_device": "SELECT only_row, key_fingerprint FROM home_device",
 }
 _SAVE = {
     "models": "UPDATE models SET encrypted_key = $1 WHERE name = $2",
     "push_key": "UPDATE push_key SET encrypted_key = $1 WHERE id = $2",
+    "hooks secret": "UPDATE hooks SET encrypted_secret = $1 WHERE id = $2",
+    "hooks old_secret": "UPDATE hooks SET encrypted_old_secret = $1 WHERE id = $2",
+    "webhooks secret": "UPDATE webhooks SET encrypted_secret = $1 WHERE id = $2",
+    "webhooks old_secret": "UPDATE webhooks SET encrypted_old_secret = $1 WHERE id = $2",
     "homes database_key": "UPDATE homes SET database_key = $1 WHERE agent_id = $2",
     "homes files_key": "UPDATE homes SET files_key = $1 WHERE agent_id = $2",
-    "home_device": "UPDATE home_device SET key_fingerprint = $1 WHERE only_row = $2",
 }
 
 

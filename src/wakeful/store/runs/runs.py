@@ -10,6 +10,7 @@ from wakeful.domain.agents.homes import WARM
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import NotFound
 from wakeful.domain.frames import wake_fired
+from wakeful.domain.hooks.webhooks import run_ended
 from wakeful.domain.news import RunChanged, RunQueued, StopAsked, WakeDueSooner
 from wakeful.domain.nodes import NodeIdentity
 from wakeful.domain.runs.runs import Outcome
@@ -17,6 +18,7 @@ from wakeful.domain.texts import title_of
 from wakeful.domain.types import ClaimedRun, Run, RunStatus, WaitingWork
 from wakeful.store import queries
 from wakeful.store.drivers.database import Row, Statements
+from wakeful.store.hooks.webhooks import WebhookRows
 from wakeful.store.rows import ADDED_RUN, CLAIMED_RUNS, NOTED_CALL, RUNS, WAITING_WORK, from_micros, to_micros
 
 _LONG_AGO = timedelta(days=7)  # bounds the look at old rows
@@ -49,8 +51,9 @@ class Claimed:
 class RunRows:
     """Statements about runs, in one transaction."""
 
-    def __init__(self, statements: Statements) -> None:
+    def __init__(self, statements: Statements, webhooks: WebhookRows) -> None:
         self._statements = statements
+        self._webhooks = webhooks
 
     async def add(self, runs: Sequence[Run], free_turn: int | None = None) -> set[str]:
         """Write new rows, give the queued ones their turns, and return the ids that were not there before.
@@ -261,11 +264,12 @@ class RunRows:
             for run, outcome in finished
         ]
         ended = await self._statements.write_each("finish_runs", rows)
+        ours = [(run, outcome) for run, outcome in finished if run.id in ended]
         self._statements.news.extend(
-            RunChanged(run.id, outcome.status, outcome.reason or run.reason)
-            for run, outcome in finished
-            if run.id in ended
+            RunChanged(run.id, outcome.status, outcome.reason or run.reason) for run, outcome in ours
         )
+        if ours:
+            await self._webhooks.note([run_ended(run, it.status, it.reason, it.note, now) for run, it in ours])
         return ended
 
     async def release(self, runs: Sequence[Run]) -> int:
@@ -295,6 +299,8 @@ class RunRows:
             self._announce([run])
             if run.status == "queued":
                 self._statements.news.append(RunQueued())
+            elif run.finished_at is not None:
+                await self._webhooks.note([run_ended(run, run.status, run.reason, run.note, run.finished_at)])
         return is_recovered
 
     async def holds_lease(self, run: Run) -> bool:

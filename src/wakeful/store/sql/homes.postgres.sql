@@ -147,18 +147,3 @@ RETURNING agent_id;
 -- name: homes_of_ended_agents
 SELECT h.agent_id FROM homes h JOIN agents a ON a.id = h.agent_id
 WHERE a.deleted_at IS NOT NULL AND (h.database_key IS NOT NULL OR h.files_key IS NOT NULL);
-
--- name: database_keys_of_homes
-SELECT agent_id, database_key FROM homes WHERE database_key IS NOT NULL ORDER BY seq DESC LIMIT :most;
-
--- name: live_node_with_other_home_key
-SELECT owner FROM nodes WHERE key_fingerprint <> :key_fingerprint AND seen_at > :since LIMIT 1;
-
--- name: save_home_device
--- Of two nodes that start at once, the first says which device key it is.
-INSERT INTO home_device (only_row, key_fingerprint) VALUES (1, :key_fingerprint)
-ON CONFLICT (only_row) DO UPDATE SET
-    key_fingerprint = CASE
-        WHEN CAST(:overwrite AS BIGINT) = 1 THEN excluded.key_fingerprint ELSE home_device.key_fingerprint
-    END
-RETURNING key_fingerprint;

@@ -20,14 +20,18 @@ def request(*contents, **more):
     return read_request({"model": "m", "messages": messages} | more)
 
 
+def keys(asked):
+    return history.keys_of(asked, None, "t", "a")
+
+
 def step(role, content, **more):
     return Message(id="1", session_id="s", position=1, role=role, content=content, created_at=NOON, **more)
 
 
 def test_a_request_finds_the_key_that_the_one_before_left():
     first, second = request("Hi"), request("Hi", "Hello", "And?")
-    assert history.key_before(first, "t", "a") is None
-    assert history.key_before(second, "t", "a") == history.key_after(first, "t", "a")
+    assert keys(first).before is None
+    assert keys(second).before == keys(first).after
 
 
 @pytest.mark.parametrize(
@@ -38,17 +42,18 @@ def test_a_request_finds_the_key_that_the_one_before_left():
     ],
 )
 def test_an_edited_history_has_another_key(other):
-    assert history.key_before(other, "t", "a") != history.key_after(request("Hi"), "t", "a")
+    assert keys(other).before != keys(request("Hi")).after
 
 
 def test_another_token_or_agent_has_another_key():
     asked = request("Hi")
-    keys = {history.key_after(asked, token, agent) for token in "tu" for agent in "ab"}
-    assert len(keys) == 4
+    key = history.read_key("X-Conversation-Id", "c")
+    found = [history.keys_of(asked, key, token, agent) for token in "tu" for agent in "ab"]
+    assert len({each.after for each in found}) == len({each.client for each in found}) == 4
 
 
 def test_texts_that_only_join_differently_have_different_keys():
-    assert history.key_after(request("ab", "c", "d"), "t", "a") != history.key_after(request("a", "bc", "d"), "t", "a")
+    assert keys(request("ab", "c", "d")).after != keys(request("a", "bc", "d")).after
 
 
 @pytest.mark.parametrize("value", [None, "", " ", "new", "NULL", "undefined", "{{LIBRECHAT_BODY_CONVERSATIONID}}"])

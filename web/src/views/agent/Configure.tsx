@@ -12,6 +12,7 @@ import { SettingsSection } from "../../components/ui/SettingsSection";
 import { type PartProps, type Save, UnsavedGuard, useSave } from "./configure/autosave";
 import { DatabaseSettings } from "./configure/DatabaseSettings";
 import { Field } from "./configure/fields";
+import { Hooks } from "./configure/Hooks";
 import { Instructions } from "./configure/Instructions";
 import { Limits } from "./configure/Limits";
 import { Model } from "./configure/Model";
@@ -60,6 +61,7 @@ export function Configure({ agent }: { agent: AgentShape }) {
         <Scheduling {...part} />
         <Limits {...part} />
         <OtherAgents {...part} />
+        <Hooks agent={agent} />
         {agent.toolsets.includes("database") && <DatabaseSettings agent={agent} />}
         <DeleteAgent agent={agent} />
       </fieldset>

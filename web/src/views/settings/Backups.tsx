@@ -26,15 +26,17 @@ export function Backups() {
       {data && (
         <Facts>
           <Fact name="Schedule">{schedule(data)}</Fact>
-          <Fact name="Last backup">
-            {data.finished_at ? (
-              <>
-                <Time at={data.finished_at} /> · {data.file} · {size(data.size ?? 0)} · by {data.node}
-              </>
-            ) : (
-              "none yet"
-            )}
-          </Fact>
+          {(data.plan || data.finished_at) && (
+            <Fact name="Last scheduled backup">
+              {data.finished_at ? (
+                <>
+                  <Time at={data.finished_at} /> · {data.file} · {size(data.size ?? 0)} · by {data.node}
+                </>
+              ) : (
+                "none yet"
+              )}
+            </Fact>
+          )}
           {data.is_running && data.started_at && (
             <Fact name="Running">
               since <Time at={data.started_at} />

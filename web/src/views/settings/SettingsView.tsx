@@ -21,6 +21,7 @@ import { People } from "./People";
 import { Push } from "./Push";
 import { Storage } from "./Storage";
 import { Tokens } from "./Tokens";
+import { Webhooks } from "./Webhooks";
 import { You } from "./You";
 import "./SettingsView.css";
 
@@ -38,6 +39,7 @@ export default function SettingsView() {
         {isAdmin && <You />}
         {isAdmin && <Push />}
         {isAdmin && <Channels />}
+        {isAdmin && <Webhooks />}
         {isAdmin && <Tokens />}
         {isAdmin && me.user.role === "owner" && <People meId={me.user.id} />}
         {isAdmin && me.user.role === "owner" && isShared && <Nodes />}
@@ -144,8 +146,8 @@ function About() {
     <SettingsSection title="About" text="Agents that set their own alarm.">
       <p>
         Wakeful {about?.version}. This page loads nothing from other sites. Data leaves this server only through models,
-        channels, push messages, monitoring services, MCP servers, the web pages that agents fetch, and commands if the
-        settings file gives them network access.
+        channels, webhooks, push messages, monitoring services, MCP servers, the web pages that agents fetch, and
+        commands if the settings file gives them network access.
       </p>
       <p className="row">
         <button type="button" onClick={() => void openInTab("/docs")}>

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { BASE } from "../../api/base";
 import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { NewTokenShape } from "../../api/rest.generated";
@@ -61,6 +62,12 @@ export function Tokens() {
           <p className="row">
             <code>{make.data.secret}</code> <CopyButton text={make.data.secret} />
           </p>
+          {make.data.token.scope !== "read" && (
+            <p className="small">
+              OpenAI clients such as Open WebUI take it as their API key, with the base URL{" "}
+              <code>{`${location.origin}${BASE}/v1`}</code> and the name of an agent as the model.
+            </p>
+          )}
         </div>
       )}
       <Form className="row wrap" onSubmit={() => make.mutate(undefined)}>

@@ -25,6 +25,7 @@ from pydantic_ai.settings import ModelSettings
 
 from wakeful.clock import Clock
 from wakeful.domain.errors import Invalid
+from wakeful.domain.hooks.payload import FRAME
 from wakeful.domain.wakes.when import WEEKDAYS, parse_when
 from wakeful.runtime.models.demo.sentences import CHART, MEMORIES, MEMORIES_TABLE, SENTENCES, capital, reply_to
 from wakeful.runtime.models.local_stream import LocalCall, Piece, Playback, Say, Spend, Think
@@ -131,7 +132,8 @@ def _answer(messages: Sequence[ModelMessage], shown: frozenset[str]) -> list[Pie
         replies = [reply_to(result, calls.get(result.tool_call_id, {})) for result in results]
         return [Say("\n\n".join(reply for reply in replies if reply))]
     parts = [part for message in messages for part in message.parts]
-    said = [_text(part) for part in parts if isinstance(part, UserPromptPart)] or ["help"]
+    texts = [_text(part) for part in parts if isinstance(part, UserPromptPart)]
+    said = [text for text in texts if not text.startswith(FRAME)] or ["help"]  # data of a hook is not an order
     prompt = "\n".join(part.content for part in parts if isinstance(part, SystemPromptPart))
     if said[-1].startswith(SUMMARY):
         return [Say(f"The demo model cannot summarize. The conversation began with: {said[-1][len(SUMMARY) :][:600]}")]

@@ -63,6 +63,7 @@ class MessageShape(Shape):
     tool: dict[str, Any] | None = None  # of a tool's result: its call, and whether it succeeded
     images: list[dict[str, str]] | None = None
     files: list[dict[str, str]] | None = None
+    through: str | None = None  # the door and the token of a program that sent it
     is_cut_off: bool = False  # stopped or failed in mid-sentence
     note: str | None = None  # why the run ended early; of a message with the role notice, why the server wrote it
     remark: ServerNoteCode | None = None  # of the server, on an answer
@@ -321,6 +322,7 @@ def _message_to_body(message: Message, index: int) -> MessageShape:
         tool=tool,
         images=data.get("images") or None,
         files=data.get("files") or None,
+        through=data.get("through"),
         is_cut_off=bool(data.get("cut_off")),
         note=data.get("note"),
         remark=data.get("remark"),

@@ -41,6 +41,13 @@ const OneItem = memo(function OneItem({ item, number }: { item: Exclude<Item, Pl
       return <WaitLine item={item} />;
     case "note":
       return <p className="note-line">{item.text}</p>;
+    case "hook":
+      return (
+        <details className="hook-data">
+          <summary>What the hook received</summary>
+          <pre tabIndex={0}>{item.text}</pre>
+        </details>
+      );
     case "tool":
       return kindOf(item.tool) === "subagent" ? (
         <SubagentCard item={item} number={number} renderSteps={(steps) => <Items items={steps} />} />

@@ -121,7 +121,7 @@ function showsWork(items: Turn["items"]): boolean {
 /** The message of a person or of a wake; that of a wake is lighter and has a clock. */
 function Asked({ message, sessionId, zone }: { message: MessageShape; sessionId: string; zone: string | undefined }) {
   const isWoken = message.is_recall || (message.source !== null && message.source !== "preloaded");
-  const who = isWoken ? "Scheduled run" : "You";
+  const who = message.source === "hook" ? "Hook" : isWoken ? "Scheduled run" : "You";
   return (
     <div className={isWoken ? "asked is-woken" : "asked"} data-message={message.id}>
       {isWoken && (
@@ -136,16 +136,23 @@ function Asked({ message, sessionId, zone }: { message: MessageShape; sessionId:
           </span>
         </p>
       )}
-      {message.timestamp && (
+      {message.source === "preloaded" && (
         <p className="woken-by">
           <span className="badge">Preloaded</span>
-          <span className="muted small">
-            {Number.isNaN(Date.parse(message.timestamp)) ? (
-              message.timestamp
-            ) : (
-              <Time at={message.timestamp} zone={zone} />
-            )}
-          </span>
+          {message.timestamp && (
+            <span className="muted small">
+              {Number.isNaN(Date.parse(message.timestamp)) ? (
+                message.timestamp
+              ) : (
+                <Time at={message.timestamp} zone={zone} />
+              )}
+            </span>
+          )}
+        </p>
+      )}
+      {message.through && (
+        <p className="woken-by">
+          <span className="muted small">Sent {message.through}</span>
         </p>
       )}
       <div className="asked-text">

@@ -32,6 +32,11 @@ export interface Note {
   kind: "note";
   text: string;
 }
+/** Data of another system that a hook has received. */
+export interface HookData {
+  kind: "hook";
+  text: string;
+}
 export interface Tool {
   kind: "tool";
   callId: string;
@@ -47,7 +52,7 @@ export interface Tool {
   sentence: string; // what a call that needs approval would do
   approval: "asked" | "approved" | "refused" | null; // null: it needs none
 }
-export type Item = Thinking | Text | Plan | Planning | Wait | Note | Tool;
+export type Item = Thinking | Text | Plan | Planning | Wait | Note | HookData | Tool;
 
 export function newTool(callId: string, tool: string, args: Record<string, unknown>): Tool {
   return {

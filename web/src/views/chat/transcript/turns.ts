@@ -161,6 +161,10 @@ function addStep(items: Item[], message: MessageShape, openCalls: OpenCalls, wit
     items.push({ kind: "note", text: "Earlier messages were summarised for the model. Nothing is lost here." });
     return;
   }
+  if (message.role === "notice" && message.note === "hook") {
+    items.push({ kind: "hook", text: message.content });
+    return;
+  }
   if (message.role === "notice") {
     items.push({ kind: "note", text: serverNote(message.note) });
     return;

@@ -17,7 +17,7 @@ describe("the rendered part of a transcript", () => {
   });
   it("grows at either end, up to the first and the latest turn", () => {
     expect(earlier({ first: 2, end: 8 })).toEqual({ first: 0, end: 8 });
-    expect(later({ first: 0, end: 8 }, 1000)).toEqual({ first: 0, end: 12 });
-    expect(later({ first: 0, end: 8 }, 12)).toEqual({ first: 0, end: null });
+    expect(later({ first: 0, end: 8 }, 1000)).toEqual({ first: 0, end: 10 });
+    expect(later({ first: 0, end: 8 }, 10)).toEqual({ first: 0, end: null });
   });
 });

@@ -7,7 +7,7 @@ export interface Shown {
 
 const LATEST = 16;
 const AROUND = 8; // turns before a message, and after it
-const MORE = 4; // about as many as can be rendered within one frame
+const MORE = 2; // as many as are rendered well within one frame
 
 export function latest(total: number): Shown {
   return { first: Math.max(0, total - LATEST), end: null };

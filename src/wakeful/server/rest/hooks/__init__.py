@@ -1,0 +1,1 @@
+"""Routes for hooks and webhooks."""

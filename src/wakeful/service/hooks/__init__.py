@@ -1,0 +1,1 @@
+"""Incoming hooks and outgoing webhooks."""

@@ -1,0 +1,1 @@
+"""Hooks and webhooks in the store."""
