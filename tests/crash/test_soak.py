@@ -58,7 +58,13 @@ async def test_memory_does_not_grow_with_wakes(talking: Start) -> None:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         seen: list[tuple[float, int, int]] = []  # seconds, wakes, bytes
         began, fired = time.monotonic(), 0
-        async with httpx.AsyncClient(base_url=talk.served.client.base_url, headers=headers, verify=False) as client:
+        async with httpx.AsyncClient(
+            base_url=talk.served.client.base_url,
+            headers=headers,
+            timeout=60,
+            verify=False,
+            limits=httpx.Limits(max_keepalive_connections=0),  # a connection that idles for long is closed
+        ) as client:
             while fired < WAKES or time.monotonic() - began < HOURS * 3600:
                 await fire_round(client, sessions)
                 fired += len(sessions)
