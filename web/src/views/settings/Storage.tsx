@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import * as queries from "../../api/queries";
 import { count } from "../../components/text/labels";
+import { Time } from "../../components/text/times";
 import { ErrorText } from "../../components/ui/ErrorText";
 import { Fact, Facts } from "../../components/ui/Facts";
 import { SettingsSection } from "../../components/ui/SettingsSection";
@@ -40,6 +41,9 @@ export function Storage() {
                 : "kept"}
             </Fact>
           </Facts>
+          <p className="muted small">
+            Measured <Time at={data.measured_at} />
+          </p>
           <details>
             <summary>By agent</summary>
             <ul className="rows" aria-label="Sizes of agents">
