@@ -1,6 +1,6 @@
-"""Operating a server: bookings while a backup of a gigabyte is made, and the speed of a restore.
+"""Backups: bookings while a backup of a gigabyte is made, and the speed of a restore.
 
-Writes bench/out/operate.json and says which of the targets are met. Rounds with and without a backup alternate, and a
+Writes bench/out/backup.json and says which of the targets are met. Rounds with and without a backup alternate, and a
 restore is compared with decrypting the same file in the same run. Measure on a quiet machine, on a disk.
 """
 
