@@ -23,7 +23,8 @@ QUIET = {
     "accounts, tokens and passes are read at each use, and no frame shows them": {
         "AccountRows.add_first_owner", "AccountRows.add_pass", "AccountRows.add_token", "AccountRows.add_user",
         "AccountRows.delete_user", "AccountRows.drop_other_owner_tokens", "AccountRows.end_logins",
-        "AccountRows.forget_ended", "AccountRows.put_owner_token", "AccountRows.revoke_token", "AccountRows.take_pass", "AgentRows.add_user",
+        "AccountRows.forget_ended", "AccountRows.put_owner_token", "AccountRows.revoke_token",
+        "AccountRows.take_pass", "AgentRows.add_user",
         "AgentRows.delete_user",
     },
     "channels and browsers are read for each notice, and no frame shows them": {
