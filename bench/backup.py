@@ -1,6 +1,6 @@
-"""Operating a server: bookings while a backup of a gigabyte is made, and the speed of a restore.
+"""Backups: bookings while a backup of a gigabyte is made, and the speed of a restore.
 
-Writes bench/out/operate.json and says which of the targets are met. Rounds with and without a backup alternate, and a
+Writes bench/out/backup.json and says which of the targets are met. Rounds with and without a backup alternate, and a
 restore is compared with decrypting the same file in the same run. Measure on a quiet machine, on a disk.
 """
 
@@ -36,7 +36,7 @@ ROUNDS = 3
 SESSIONS = 200
 PER_SECOND = 20  # bookings
 ROUND_SECONDS = 12.0
-MOST_SLOWER = 2.0
+MAX_SLOWDOWN = 2.0
 LEAST_SPEED = 0.7
 
 Figures = dict[str, float]
@@ -184,7 +184,7 @@ def operate() -> tuple[Figures, list[tuple[str, bool]]]:
     slower = figures["p99_during_ms"] / figures["p99_without_ms"]
     speed = figures["restore_mb_s"] / figures["age_alone_mb_s"]
     return figures, [
-        (f"p99 of bookings during a backup: {slower:.2f} × without (at most {MOST_SLOWER:g})", slower <= MOST_SLOWER),
+        (f"p99 of bookings during a backup: {slower:.2f} × without (at most {MAX_SLOWDOWN:g})", slower <= MAX_SLOWDOWN),
         (f"speed of a restore: {speed:.2f} × age alone (at least {LEAST_SPEED:g})", speed >= LEAST_SPEED),
     ]
 

@@ -24,6 +24,23 @@ def back_up(settings: Settings, path: Path, *, with_keys: bool = False) -> Path:
     return back_up_stopped(settings, path, [IDENTITY.recipient], keys, ignore).path
 
 
+def back_up_and_die_after(settings: dict[str, Any], path: Path, step: str) -> int | None:
+    """Back up in a process that kills itself while it writes or reads back; return how it ended."""
+    process = fork(_back_up_and_die_after, settings, path, step)
+    process.join(60)
+    code = process.exitcode
+    process.close()
+    return code
+
+
+def _back_up_and_die_after(settings: dict[str, Any], path: Path, step: str) -> None:
+    def die(reached: str, _size: int) -> None:
+        if reached == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    back_up_stopped(Settings.model_validate(settings), path, [IDENTITY.recipient], None, die)
+
+
 def restore(settings: Settings, path: Path, **options: Any) -> Result:
     return restore_backup(settings, path, RestoreOptions(find_keys=lambda _: [IDENTITY], **options))
 

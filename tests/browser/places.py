@@ -47,6 +47,15 @@ async def make_places(server: Server) -> dict[str, str]:
     more = {"name": "Researcher", "description": "Looks things up on the web", "self_scheduling": True}
     await server.call("POST", "/agents", json=more | {"schedule": {"mode": "project"}, "timezone": "Asia/Tokyo"})
     await _fill_inbox(server, agent, scheduled)
+    hook = {
+        "name": "Pushes",
+        "scheme": "github",
+        "instructions": "Note it in a.txt with write_file.",
+        "events": ["push"],
+    }
+    await server.call("POST", f"/agents/{agent}/hooks", json=hook)
+    pager = {"name": "Pager", "url": "https://pager.example.org/in", "events": ["run.failed"]}
+    await server.call("POST", "/webhooks", json=pager)
     data = f"/agents/{agent}/db"
     await server.call("POST", f"{data}/import", json={"table": "garden", "text": BEDS})
     await server.call("POST", f"{data}/tables/garden/rows/delete", json={"row_ids": [3]})

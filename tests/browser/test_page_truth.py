@@ -239,9 +239,13 @@ async def test_the_chat_shows_what_its_agent_has_just_scheduled(server, agent, c
         await expect(other).to_contain_text("asked for “in 10 s”: runs are at least 5 min apart")
         await expect(other).to_contain_text("by the agent")
         await shoot(page, "chat-next-run")
+        card = page.locator(".booking-result").first  # of the tool that booked it
+        await expect(card).to_contain_text(re.compile(r"Scheduled its next run: in (5 min|4 min \d+ s) · "))
         wake = (await server.call("GET", f"/agents/{agent}/next-run"))["next_run"]
         await server.call("PATCH", f"/wakes/{wake['id']}", json={"when": "1h"})
         await expect(other).to_contain_text("by the agent, moved by you")
+        await expect(card).to_contain_text(re.compile("changed since: now in (1 h|59 min)"))
+        await expect(card).not_to_contain_text(re.compile(r"run: in \d"))  # it does not run then any more
         config = '"session_config": {"session_name": "Later"}'
         await send(
             page,
@@ -250,6 +254,7 @@ async def test_the_chat_shows_what_its_agent_has_just_scheduled(server, agent, c
         await expect(other).to_contain_text(re.compile("A new session starts in 2 h"))
         await other.get_by_role("listitem").filter(has_text="next run").get_by_role("button", name="Cancel").click()
         await expect(other).not_to_contain_text("next run")
+        await expect(card).not_to_contain_text(re.compile(r"\bin \d"))
 
 
 async def test_the_seconds_until_a_run_are_counted_down(server, agent, come):

@@ -53,7 +53,7 @@ PHRASES = {
 CODE = {
     r"^\s*(?:\"\"\"|#\s|//\s|/?\*\*?\s)(?:What|Whoever|Who|How)\b(?![^.\n]*\?)": "start with what it is or does",
     r"^\s*\"\"\"Tells?\b": "Return whether …, Return …, Send …",
-    r"\bdef _?tells?(?:_\w+)?(?=\()": "to_body, to_result, publish, announce, print_note",
+    r"\bdef _?tells?(?:_\w+)?(?=\()(?!\(self\) -> int)": "to_body, to_result, publish, announce, print_note",
     r"^(?:export )?(?:const )?_?(?:MOST|LARGEST|LONGEST)_[A-Z]\w*(?= *[:=])": "MAX_…",
 }
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from wakeful.config import ConfigError, Settings, describe_settings, load_settings
+from wakeful.config import ConfigError, Settings, describe_settings, load_settings, read_headers, secrets_of
 
 ROOT = Path(__file__).parents[2]
 KEY = "ab" * 32
@@ -172,6 +172,37 @@ def test_a_wrong_heartbeat_address_is_refused_without_showing_it(config_dir, add
     message = problems_of(config_dir, f'heartbeat_url = "{address}"')
     assert "heartbeat_url" in message
     assert "hunter2" not in message
+
+
+@pytest.mark.parametrize("name", ["otel_endpoint", "otel_headers", "otel_headers_file", "otel_content"])
+def test_traces_are_set_in_the_file_alone(config_dir, name):
+    message = problems_of(config_dir, **{f"WAKEFUL_{name.upper()}": "x"})
+    assert f"{name.removesuffix('_file')} can only be set in wakeful.toml" in message
+
+
+@pytest.mark.parametrize(
+    "address", ["ftp://host", "https://me:hunter2@host", "https://host/?key=hunter2", "localhost:4318", "http://host:0"]
+)
+def test_an_address_of_a_collector_with_a_key_in_it_is_refused(config_dir, address):
+    assert "otel_endpoint" in problems_of(config_dir, f'otel_endpoint = "{address}"')
+
+
+def test_headers_of_a_collector_are_read_and_hidden(config_dir):
+    settings = load(config_dir, 'otel_headers = "Authorization=Bearer hunter2=, x-team = a"')
+    headers = read_headers(settings.otel_headers.get_secret_value())
+    assert headers == {"Authorization": "Bearer hunter2=", "x-team": "a"}
+    assert "Bearer hunter2=" in secrets_of(settings)
+    assert "hunter2" not in repr(settings)
+    assert "hunter2" not in problems_of(config_dir, 'otel_headers = "hunter2"')
+
+
+@pytest.mark.parametrize(("days", "is_accepted"), [(0, True), (30, False), (31, True), (3651, False), (-1, False)])
+def test_runs_are_kept_for_a_month_at_least(config_dir, days, is_accepted):
+    text = f"retention_runs_days = {days}\nretention_sessions_days = {days}"
+    if is_accepted:
+        assert load(config_dir, text).retention_runs_days == days
+    else:
+        assert "0, or a whole number from 31 to 3650" in problems_of(config_dir, text)
 
 
 def test_every_problem_is_reported_at_once(config_dir):

@@ -317,6 +317,7 @@ async def test_a_damaged_cache_is_brought_again(harness, agent, tmp_path, how):
     assert await is_intact(harness.node, agent)
 
 
+@pytest.mark.parametrize("is_written", [False, True])
 @pytest.mark.parametrize(
     "damage",
     [
@@ -325,12 +326,12 @@ async def test_a_damaged_cache_is_brought_again(harness, agent, tmp_path, how):
     ],
 )
 async def test_a_database_with_damaged_pages_is_put_into_quarantine_and_never_read_in_part(
-    harness, there, agent, postgres, damage
+    harness, there, agent, postgres, damage, is_written
 ):
     await add(harness.node, agent, "a")
     await postgres.execute(damage)
     with pytest.raises(DatabaseUnreadable, match="quarantine"):
-        await titles(there, agent)
+        await (add(there, agent, "lost") if is_written else titles(there, agent))
     [notice] = [each for each in await harness.notices() if each.code == "database_unreadable"]
     assert "quarantine/" in notice.body
     assert await there.services.data.files.state(agent) == "none"

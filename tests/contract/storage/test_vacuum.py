@@ -2,6 +2,11 @@
 
 import asyncio
 import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -88,3 +93,33 @@ async def test_a_file_of_an_earlier_version_is_rewritten_once_and_keeps_its_data
     assert found.id == session.id
     await fill(harness, 8)
     assert await Vacuum(harness.node.store, harness.clock).run() > 5 * MB
+
+
+@pytest.mark.parametrize("aim", ["before", "in", "after"])
+async def test_killed_at_any_step_the_store_is_whole_and_the_next_start_goes_on(backend_settings, tmp_path, aim):
+    program = Path(__file__).with_name("killed_vacuum.py")
+    python_path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
+    ended = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, str(program), str(tmp_path), aim],
+        env={**os.environ, "PYTHONPATH": python_path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    harness = Harness(backend_settings)
+    async with harness.node.opened():
+        store = harness.node.store
+        left = (await store.free_pages()).bytes
+        assert left > 3 * MB  # it was killed in the middle
+        assert await store.database.write(_check) == [("ok",)]
+        found = await store.read(lambda tx: tx.sessions.of_user(ended.stdout.strip(), None, None, 100))
+        assert len(found) == 50
+        assert await Vacuum(store, harness.clock).run() > 0
+        assert await store.database.write(_check) == [("ok",)]
+        assert (await store.free_pages()).bytes < 2 * MB
+
+
+async def _check(statements):
+    return list(statements.connection.execute("PRAGMA integrity_check"))

@@ -8,8 +8,10 @@ import pytest
 
 import forked_process
 from backup_place import IDENTITY, restore
+from conftest import IS_LONG
 from live_server import TOKEN, running_server
 from openai_server import say
+from terminal import a_terminal, typed
 from wakeful.config import Settings
 from wakeful.service.backup.backup_file import BackupFile
 
@@ -109,6 +111,61 @@ async def test_a_backup_is_of_one_moment_though_writes_go_on(server, elsewhere, 
         found = str(await restored.call("GET", rows))
         assert ("buy milk" in found, "later" in found) == (True, False)
         assert later not in str(await restored.call("GET", "/sessions"))
+
+
+async def test_a_client_that_goes_away_in_the_middle_leaves_nothing_locked(server):
+    agent_id, *_ = await fill(server)
+    asked = {"table": "large", "text": "\n".join(["text", *["x" * 10_000] * 300])}
+    await server.call("POST", f"/agents/{agent_id}/db/import", json=asked)
+    caller = await server.node.services.accounts.identify(TOKEN)
+    for turns in range(1, 40, 3):
+        pieces = server.node.services.backups.begin(caller)
+
+        async def read_all(pieces=pieces):
+            async for _ in pieces:
+                pass
+
+        reading = asyncio.create_task(read_all())
+        for _ in range(turns):
+            await asyncio.sleep(0.001)
+        reading.cancel()
+        [result] = await asyncio.gather(reading, return_exceptions=True)
+        assert result is None or isinstance(result, asyncio.CancelledError), result
+        await pieces.aclose()
+    if not server.node.store.is_shared:  # a read transaction that was left would keep the journal from being emptied
+        await server.session("Later")
+        await server.node.store.checkpoint()
+        assert (server.node.settings.data_dir / "wakeful.sqlite-wal").stat().st_size == 0
+    assert (await server.rest.post("/backups")).status_code == 200
+
+
+@pytest.mark.skipif(not IS_LONG, reason="long")
+async def test_a_passphrase_is_asked_for_on_the_terminal(tmp_path):
+    with a_terminal(tmp_path) as terminal:
+        environment = terminal.environment
+        async with typed("backup", str(tmp_path / "p.age"), environment=environment) as command:
+            await command.until("Passphrase: ")
+            command.enter("too short")
+            await command.until("Repeat for confirmation: ")
+            command.enter("too short")
+            await command.until("at least 10")
+            await command.until("Passphrase: ")
+            command.enter("a long enough one")
+            await command.until("Repeat for confirmation: ")
+            command.enter("a long enough one")
+            await command.until("encrypted to the passphrase")
+            assert await command.code() == 0
+            assert "a long enough one" not in command.shown
+    elsewhere = environment | {"WAKEFUL_DATA_DIR": str(tmp_path / "elsewhere")}
+    for words, said in (("another one", "does not open"), ("a long enough one", "Do you know all these people")):
+        async with typed("restore", str(tmp_path / "p.age"), environment=elsewhere) as command:
+            await command.until("Passphrase of the backup: ")
+            command.enter(words)
+            await command.until(said)
+            if words == "a long enough one":
+                command.enter("y")
+                await command.until("Everything is paused")
+            assert await command.code() == (0 if words == "a long enough one" else 1)
 
 
 async def test_only_owners_with_the_scope_admin_may_back_up_and_one_at_a_time(server):

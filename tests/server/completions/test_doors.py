@@ -24,6 +24,21 @@ async def test_a_person_sees_live_who_started_the_run(server):
     assert (run["door"], run["token_name"]) == ("v1", "Open WebUI")
 
 
+async def test_another_persons_agents_and_sessions_are_not_there(server):
+    mine = await server.session()
+    [agent] = (await server.call("GET", "/agents"))["agents"]
+    stranger = await server.add_user()
+    server.provider.then(say("Hello"))
+    async with AsyncOpenAI(base_url=f"{server.address}/v1", api_key=stranger, max_retries=0) as ai:
+        with pytest.raises(openai.NotFoundError):
+            await ai.chat.completions.create(model=f"agent:{agent['id']}", messages=[user("Hi")])
+        answer = await ai.chat.completions.with_raw_response.create(
+            model="Agent of Grace", messages=[user("Hi")], extra_headers={"X-Wakeful-Session": mine}
+        )
+    assert answer.headers["X-Wakeful-Session"] != mine  # to them it is a name like any other
+    assert await server.messages(mine) == []
+
+
 async def test_a_token_has_a_brake(settings):
     async with running_server(settings, runs_per_token_per_hour=1) as server:
         server.provider.then(say("Hello"))

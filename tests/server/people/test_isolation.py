@@ -106,6 +106,8 @@ NEEDS = {
     ("GET", "/agents/{agent_id}/allowances"): "read",
     ("DELETE", "/agents/{agent_id}/allowances/{allowance_id}"): "admin",
     ("GET", "/approvals"): "read",
+    ("GET", "/backups"): "read",  # owners only
+    ("POST", "/backups"): "admin",
     ("GET", "/channels"): "read",
     ("POST", "/channels"): "admin",
     ("PATCH", "/channels/{channel_id}"): "admin",
@@ -205,6 +207,9 @@ NEEDS = {
     ("GET", "/users/{user_id}"): "read",
     ("PATCH", "/users/{user_id}"): "admin",
     ("DELETE", "/users/{user_id}"): "admin",
+    ("POST", "/v1/chat/completions"): "chat",
+    ("GET", "/v1/models"): "chat",
+    ("GET", "/v1/models/{model}"): "chat",
     ("GET", "/wakes"): "read",
     ("GET", "/wakes/preview"): "read",
     ("GET", "/wakes/{wake_id}"): "read",
@@ -277,6 +282,10 @@ BODIES = {
     ("POST", "/tokens"): {"name": "Evil", "scope": "read"},
     ("POST", "/users"): {"name": "Evil"},
     ("PATCH", "/users/{user_id}"): {"name": "Evil"},
+    ("POST", "/v1/chat/completions"): {
+        "model": "adas-secret",
+        "messages": [{"role": "user", "content": "write evil to evil.txt"}],
+    },
     ("PATCH", "/wakes/{wake_id}"): {"instructions": "Evil."},
 }
 FORMS = {("POST", "/login"): {"code": "evil"}}
@@ -293,7 +302,9 @@ LOCAL = {
 }
 SOCKETS = {"/ws/sessions/{session_id}", "/ws/events"}
 PAGE = {"/", "/ui/{path}"}  # its files, the same for everyone
-NOT_DESCRIBED = {"/docs", "/openapi.json"} | PAGE
+# tests/server/mcp goes through its tools; the others answer clients that look for OAuth.
+MCP = {"/mcp", "/.well-known/{rest}", "/mcp/.well-known/{rest}", "/authorize", "/register", "/token"}
+NOT_DESCRIBED = {"/docs", "/openapi.json"} | PAGE | MCP
 LOCAL["path"] = "AGENTS.md"  # of a file that instructs an agent
 
 
@@ -396,6 +407,7 @@ class House:
             "call_id": await self.ask(mark, me["user"]["id"], session["id"], run),
             "notification_id": await self.notify(mark, me["user"]["id"]),
             "message_id": shown["messages"][0]["id"],
+            "model": agent_id,  # as `agent:ID`
             "image_id": shown["messages"][0]["images"][0]["id"],
             "run_id": run,
             "schedule_id": schedule["schedule"]["id"],
@@ -635,6 +647,7 @@ def id_fields(house: House, operation: dict[str, Any]) -> list[str]:
 async def send(client: httpx.AsyncClient, route: tuple[str, str], ids: dict[str, str], **more: Any) -> httpx.Response:
     """Ask one operation about these ids, with a body that it would take."""
     method, path = route
+    path = path.replace("{model}", "agent:{model}")
     body = BODIES.get(route)
     if body is not None:
         body = body | more.pop("fields", {})

@@ -22,8 +22,9 @@ from wakeful.store.store import Tx
 QUIET = {
     "accounts, tokens and passes are read at each use, and no frame shows them": {
         "AccountRows.add_first_owner", "AccountRows.add_pass", "AccountRows.add_token", "AccountRows.add_user",
-        "AccountRows.delete_user", "AccountRows.drop_other_owner_tokens", "AccountRows.forget_ended",
-        "AccountRows.put_owner_token", "AccountRows.revoke_token", "AccountRows.take_pass", "AgentRows.add_user",
+        "AccountRows.delete_user", "AccountRows.drop_other_owner_tokens", "AccountRows.end_logins",
+        "AccountRows.forget_ended", "AccountRows.put_owner_token", "AccountRows.revoke_token",
+        "AccountRows.take_pass", "AgentRows.add_user",
         "AgentRows.delete_user",
     },
     "channels and browsers are read for each notice, and no frame shows them": {
@@ -37,7 +38,9 @@ QUIET = {
         "WebhookRows.save", "WebhookRows.take",
     },
     "kept for the host itself": {
-        "AgentRows.forget_changelog_head", "AgentRows.save_changelog_head", "DirectoryRows.bind",
+        "AgentRows.forget_changelog_head", "AgentRows.save_changelog_head", "BackupRows.fail", "BackupRows.finish",
+        "BackupRows.renew", "BackupRows.take", "BookingKeys.forget", "BookingKeys.take", "ClientSessionRows.forget",
+        "ClientSessionRows.save", "DirectoryRows.bind",
         "DirectoryRows.delete_dead_nodes", "DirectoryRows.delete_node", "DirectoryRows.save", "DirectoryRows.see_node",
         "DirectoryRows.unbind", "HomeRows.free", "HomeRows.take",
         "InstructionFileRows.accept", "InstructionFileRows.mark_compared", "NodeRows.describe",
@@ -49,13 +52,16 @@ QUIET = {
     },
     "saved beside a change of its wake, run or session, which is announced": {
         "Notices.record", "Notices.resolve", "RunRows.fold", "SearchRows.add_message", "SearchRows.add_titles",
-        "SearchRows.replace_title", "SessionRows.add_image", "SessionRows.add_upload", "UsageRows.save",
+        "SearchRows.replace_title", "SessionRows.add_image", "SessionRows.add_upload", "SessionRows.preload",
+        "UsageRows.save",
     },
     "a part of a change of a home, which is announced": {
         "HomeRows.add_contents", "HomeRows.add_pages", "HomeRows.cut_pages", "HomeRows.save", "HomeRows.save_files",
     },
     "no client shows whether another has read a notice": {"Notices.mark_read"},
-    "clears away what is old": {"RunRows.roll_up_skipped", "SessionRows.delete_old_events"},
+    "clears away what is old": {
+        "RunRows.roll_up_skipped", "SessionRows.delete_old_events", "StorageRows.delete_runs",
+    },
 }  # fmt: skip
 IS_WRITING = re.compile(r"\b(INSERT INTO|(?<!FOR )(?<!FOR NO KEY )UPDATE|DELETE FROM)\b")
 

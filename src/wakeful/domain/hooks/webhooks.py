@@ -186,11 +186,11 @@ def settle(message: WebhookMessage, webhook: Webhook, reply: Reply, now: datetim
     if reply.error is None:
         sent = replace(tried, status="sent", next_at=None, settled_at=now)
         return sent, replace(webhook, failing_since=None, last_sent_at=now, last_error=None, last_error_at=None)
-    failing_since = webhook.failing_since or now
-    failed = replace(webhook, failing_since=failing_since, last_error=reply.error, last_error_at=now)
-    is_over = reply.status == _GONE or now - failing_since >= OFF_AFTER
-    if is_over and message.event != TEST:
-        failed = replace(failed, enabled=False, updated_at=now)
+    failed = replace(webhook, last_error=reply.error, last_error_at=now)
+    if message.event != TEST:  # a test by hand says nothing about events
+        failing_since = webhook.failing_since or now
+        is_over = reply.status == _GONE or now - failing_since >= OFF_AFTER
+        failed = replace(failed, failing_since=failing_since, enabled=webhook.enabled and not is_over)
     if message.event == TEST or not failed.enabled or tried.attempts > len(LADDER):
         return replace(tried, status="failed", next_at=None, settled_at=now), failed
     wait = max(LADDER[tried.attempts - 1], min(timedelta(seconds=reply.retry_after or 0), MAX_WAIT))

@@ -34,7 +34,7 @@ from wakeful.domain.inbox import notices
 from wakeful.domain.news import DatabaseChanged, HomeErased
 from wakeful.domain.types import Agent, Notice
 from wakeful.service.agents.changelog_heads import ChangelogHeads
-from wakeful.service.homes.exported import write_tables
+from wakeful.service.homes.damage import HomeDamage
 from wakeful.service.homes.files import FileTroubles
 from wakeful.service.homes.homes import Homes
 from wakeful.store.store import Store, Tx
@@ -497,57 +497,13 @@ class AgentFiles:
             raise await self._put_home_aside(homes, agent, error) from None
 
     async def _put_home_aside(self, homes: Homes, agent: Agent, error: WakefulError) -> WakefulError:
-        """Put a database that is damaged in PostgreSQL into quarantine, and export the tables that can be read."""
-        if isinstance(error, DatabaseMalformed):
-            await homes.drop(agent.id)
-            await homes.bring_database(agent.id)
-            if not await homes.is_as_saved(agent.id):  # it is this node's disk
-                return error
-        damaged = homes.pages_seq(agent.id)
-        exported = f"damaged-database-{self.clock.now():%Y%m%dT%H%M%SZ}"
-
-        async def put_aside() -> dict[str, bytes] | None:
-            is_damaged = homes.lacks_pages(agent.id) or homes.pages_seq(agent.id) == damaged
-            if not is_damaged or not self.vault.has_database(agent.id):  # another node was first
-                return None
-            tables = await self._read_tables(agent)
-            await self.engine.close_file(self.vault.database_of(agent.id))
-            aside = self.vault.set_aside(agent.id, self.clock.now().isoformat())
-            assert aside is not None
-            kept = f"quarantine/{aside.name}"
-            log.error("database damaged in PostgreSQL, put aside", extra={"agent_id": agent.id, "kept": kept})
-            now = self.clock.now()
-            await self._notice(notices.home_damaged(agent, kept, exported if tables else None, sorted(tables), now))
-            return tables
-
-        tables = await homes.change(
-            agent.id, None, put_aside, is_all_or_nothing=True, is_long=True, may_lack_pages=True
-        )
-        if tables is None:
-            return DatabaseUnreadable(f"The database of agent {agent.name!r} was just put aside. Try again.")
-        await self.heads.forget(agent.id)
-        folder = self.vault.folder_of(agent.id) / "workspace" / exported
-
-        async def export() -> None:
-            await asyncio.to_thread(write_tables, folder, tables)
-
-        if tables:
-            await homes.change_files(agent.id, None, export)
-        return DatabaseUnreadable(
-            f"The database of agent {agent.name!r} is damaged in PostgreSQL, and was put into quarantine. Nothing was "
-            "deleted; a notice in the inbox says where it is. The next write creates a new one."
+        return await HomeDamage(self._store, self.clock, homes, self.vault, self.heads, self._ask_as_system).put_aside(
+            agent, error
         )
 
-    async def _read_tables(self, agent: Agent) -> dict[str, bytes]:
-        """Return the tables of a damaged database that can be read, as CSV."""
-        by, path, tables = By(agent=agent, actor="system"), self.vault.database_of(agent.id), dict[str, bytes]()
-        with contextlib.suppress(WakefulError):
-            key = self.vault.open(agent.id).current
-            for name in (await self.ask_file(by, "names", path, key, {})).result["tables"]:
-                with contextlib.suppress(WakefulError):
-                    args = {"format": "csv", "table": name, "show": "all"}
-                    tables[name] = (await self.ask_file(by, "export", path, key, args)).text
-        return tables
+    async def _ask_as_system(self, agent: Agent, op: str, args: Values) -> WorkerAnswer:
+        path, key = self.vault.database_of(agent.id), self.vault.open(agent.id).current
+        return await self.ask_file(By(agent=agent, actor="system"), op, path, key, args)
 
     async def _ask_cache(self, by: By, op: str, args: Values) -> WorkerAnswer:
         agent_id = by.agent.id

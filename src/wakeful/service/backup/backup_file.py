@@ -2,6 +2,8 @@
 
 import contextlib
 import errno
+import fcntl
+import glob
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
@@ -55,7 +57,9 @@ class BackupFile:
         if self.path.exists():
             raise BackupExists(f"{str(self.path)!r} exists, and a backup replaces no file. Give another name.")
         with self._naming():
+            delete_drafts(self.path.parent, self.path.name)
             self._handle = os.open(self._draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._handle, fcntl.LOCK_EX)
             self._put(self._encryptor.head)
             if self._keys is not None:
                 self.write(keys_member(self._keys))
@@ -167,7 +171,8 @@ def next_or_end(steps: Generator[None, None, Made]) -> Made | None:
 
 
 def delete_drafts(folder: Path, prefix: str) -> None:
-    """Delete what backups that were killed have left."""
-    for draft in folder.glob(f".{prefix}*{_DRAFT}"):
-        with contextlib.suppress(OSError):
+    """Delete what backups that were killed have left; one that is being written is locked."""
+    for draft in folder.glob(f".{glob.escape(prefix)}*{_DRAFT}"):
+        with contextlib.suppress(OSError), draft.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             draft.unlink()

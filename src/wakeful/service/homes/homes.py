@@ -239,11 +239,15 @@ class Homes:
             await self.drop(agent_id)  # its worker may have been killed in the middle of a commit
             raise
 
+    async def close(self, agent_id: str) -> None:
+        """Have no worker use the cache of an agent's database."""
+        await self._engine.close_file(str(self._path(agent_id)))
+
     async def drop(self, agent_id: str) -> None:
         """Delete the cache of an agent's database."""
         self._caches.pop(agent_id, None)
         self._known.pop((agent_id, True), None)
-        await self._engine.close_file(str(self._path(agent_id)))
+        await self.close(agent_id)
         await asyncio.to_thread(self._vault.erase, agent_id)
 
     async def erase(self, agent_id: str, *, files_too: bool) -> bool:

@@ -15,7 +15,8 @@ from wakeful.service.sessions.search_index import SearchIndex
 from wakeful.store.storage.storage import StoredTexts
 from wakeful.store.store import Store, Tx
 
-_FRESH_FOR = timedelta(minutes=5)  # to measure a large store takes seconds
+_MIN_FRESH_SECONDS = 5.0
+_FRESH_FACTOR = 100  # a measurement is used again for this many times the time it took: a large store takes seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,7 @@ class DiskUse:
 @dataclass(slots=True)
 class _Measured:
     last: Sizes | None = None
+    until: float = 0.0  # when it is measured again, by the monotonic clock
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # one measurement at a time, whatever the number of pages
 
 
@@ -114,6 +116,7 @@ class Storage:
 
     async def measure_sizes(self) -> Sizes:
         """Measure tables and agents, and pass the figures on to the metrics."""
+        began = self._clock.monotonic()
         tables, texts, homes = await self._store.read(_read_sizes, is_long=True)
         homes = homes or await asyncio.to_thread(_measure, self._folders())
         agents = [_to_use(each, *homes.get(each.agent_id, (0, 0))) for each in texts]
@@ -122,7 +125,9 @@ class Storage:
             tables=dict(sorted(tables.items(), key=lambda item: -item[1])),
             agents=sorted(agents, key=lambda use: -use.total),
         )
+        ended = self._clock.monotonic()
         self._measured.last = sizes
+        self._measured.until = ended + max(_MIN_FRESH_SECONDS, _FRESH_FACTOR * (ended - began))
         self._on_measured(sizes, await self._store.size(), shutil.disk_usage(self._data_dir).free)
         return sizes
 
@@ -133,7 +138,7 @@ class Storage:
     async def _measure_if_old(self) -> Sizes:
         async with self._measured.lock:
             last = self._measured.last
-            if last is not None and timedelta(0) <= self._clock.now() - last.at < _FRESH_FOR:
+            if last is not None and self._clock.monotonic() < self._measured.until:
                 return last
             return await self.measure_sizes()
 

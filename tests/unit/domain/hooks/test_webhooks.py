@@ -84,6 +84,8 @@ def test_a_test_is_tried_once_and_switches_nothing_off():
     test = replace(MESSAGE, event=rules.TEST)
     message, webhook = rules.settle(test, replace(WEBHOOK, failing_since=NOW - timedelta(days=9)), DOWN, NOW)
     assert (message.status, webhook.enabled) == ("failed", True)
+    _, webhook = rules.settle(test, WEBHOOK, DOWN, NOW)
+    assert (webhook.failing_since, webhook.last_error) == (None, DOWN.error)
 
 
 def test_a_replay_starts_the_ladder_again_under_the_same_id():

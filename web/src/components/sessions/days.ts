@@ -1,5 +1,7 @@
 /** Sessions by the day of their last message, in the time zone of this browser. */
 
+import { clockTime } from "../text/times";
+
 export type Day = "Today" | "Yesterday" | "Earlier";
 
 export interface DayGroup<T> {
@@ -36,7 +38,7 @@ function daysBefore(at: Date, now: Date): number {
 export function timeInDay(at: Date, now: number): string {
   const today = new Date(now);
   const days = daysBefore(at, today);
-  if (days <= 1) return at.toLocaleTimeString(undefined, { hour: "numeric", minute: "2-digit" });
+  if (days <= 1) return clockTime(at);
   if (days < WEEK) return at.toLocaleDateString(undefined, { weekday: "short" });
   const isThisYear = at.getFullYear() === today.getFullYear();
   return at.toLocaleDateString(undefined, isThisYear ? { day: "numeric", month: "short" } : { dateStyle: "short" });

@@ -1,5 +1,5 @@
 import { DropdownMenu } from "radix-ui";
-import { type ReactNode, useState } from "react";
+import { createContext, type ReactNode, useContext, useState } from "react";
 import { Icon, type IconName } from "./Icon";
 import "./Menu.css";
 
@@ -9,6 +9,8 @@ interface Props {
   text?: string; // shown beside the icon
   children: ReactNode;
 }
+
+const Trigger = createContext<HTMLButtonElement | null>(null);
 
 /** A button that opens a list of things to do. */
 export function Menu({ label, icon, text, children }: Props) {
@@ -30,7 +32,7 @@ export function Menu({ label, icon, text, children }: Props) {
       </DropdownMenu.Trigger>
       <DropdownMenu.Portal container={container}>
         <DropdownMenu.Content className="menu" sideOffset={6} align="end" collisionPadding={8}>
-          {children}
+          <Trigger value={trigger}>{children}</Trigger>
         </DropdownMenu.Content>
       </DropdownMenu.Portal>
     </DropdownMenu.Root>
@@ -38,8 +40,13 @@ export function Menu({ label, icon, text, children }: Props) {
 }
 
 export function MenuItem({ onSelect, children }: { onSelect: () => void; children: ReactNode }) {
+  const trigger = useContext(Trigger);
+  const select = () => {
+    trigger?.focus(); // a dialog that this opens gives the focus back to it: the item is gone by then
+    onSelect();
+  };
   return (
-    <DropdownMenu.Item className="menu-item" onSelect={onSelect}>
+    <DropdownMenu.Item className="menu-item" onSelect={select}>
       {children}
     </DropdownMenu.Item>
   );

@@ -35,8 +35,16 @@ export function BannerLine({ agent, sessionId, isOpen, onOpen, children }: Props
     <>
       <button type="button" className={`banner-line ${line.tone}`} aria-haspopup="dialog" onClick={() => onOpen(true)}>
         <Icon name={line.icon} />
-        <strong>{line.text}</strong>
-        <span className="banner-line-more">{line.more}</span>
+        {line.tone === "is-paused" ? (
+          <span className="banner-line-whole">
+            <strong>{line.text}</strong> <span className="muted">{line.more}</span>
+          </span>
+        ) : (
+          <>
+            <strong>{line.text}</strong>
+            <span className="banner-line-more">{line.more}</span>
+          </>
+        )}
         <Icon name="down" size={16} />
       </button>
       {isOpen && (

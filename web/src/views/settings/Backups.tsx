@@ -15,11 +15,11 @@ export function Backups() {
   return (
     <SettingsSection
       title="Backups"
-      text="Everything in one encrypted file. The settings file says where and how often; wakeful backup FILE makes one now."
+      text="Everything in one encrypted file. The settings file says where and how often; the command “wakeful backup FILE” makes one now."
     >
       <ErrorText error={queries.problemOf(backups)} />
       {data?.is_failing && (
-        <p className="error" role="alert">
+        <p className="bad-text" role="alert">
           The last backup failed <Time at={data.failed_at ?? ""} />: {data.error} It is tried again every ten minutes.
         </p>
       )}
@@ -51,7 +51,7 @@ export function Backups() {
 function schedule({ plan }: BackupsShape): string {
   if (!plan) return "none: set backup_dir and backup_recipients in the settings file";
   const to = count(plan.recipients, "recipient");
-  return `every ${length(plan.every_seconds)}, the last ${plan.keep} are kept, encrypted to ${to}`;
+  return `every ${length(plan.every_seconds).replace(/^1 /, "")}, the last ${plan.keep} are kept, encrypted to ${to}`;
 }
 
 function length(seconds: number): string {

@@ -146,8 +146,8 @@ function About() {
     <SettingsSection title="About" text="Agents that set their own alarm.">
       <p>
         Wakeful {about?.version}. This page loads nothing from other sites. Data leaves this server only through models,
-        channels, webhooks, push messages, monitoring services, MCP servers, the web pages that agents fetch, and
-        commands if the settings file gives them network access.
+        channels, webhooks, push messages, monitoring services, traces, backups, MCP servers, the web pages that agents
+        fetch, and commands if the settings file gives them network access.
       </p>
       <p className="row">
         <button type="button" onClick={() => void openInTab("/docs")}>

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import * as queries from "../../api/queries";
 import { count } from "../../components/text/labels";
+import { Time } from "../../components/text/times";
 import { ErrorText } from "../../components/ui/ErrorText";
 import { Fact, Facts } from "../../components/ui/Facts";
 import { SettingsSection } from "../../components/ui/SettingsSection";
@@ -32,14 +33,17 @@ export function Storage() {
                 : "never end by themselves"}
             </Fact>
             <Fact name="Ended runs">
-              {data.retention.runs_days ? `deleted after ${data.retention.runs_days} days` : "kept for ever"}
+              {data.retention.runs_days ? `deleted after ${data.retention.runs_days} days` : "kept"}
             </Fact>
-            <Fact name="Sessions of wakes">
+            <Fact name="Sessions of scheduled runs">
               {data.retention.sessions_days
                 ? `deleted after ${data.retention.sessions_days} days, unless a person wrote in them`
-                : "kept for ever"}
+                : "kept"}
             </Fact>
           </Facts>
+          <p className="muted small">
+            Measured <Time at={data.measured_at} />
+          </p>
           <details>
             <summary>By agent</summary>
             <ul className="rows" aria-label="Sizes of agents">

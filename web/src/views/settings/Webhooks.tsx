@@ -7,6 +7,7 @@ import * as queries from "../../api/queries";
 import type { NewWebhook, RevealedWebhookShape, WebhookDeliveryShape, WebhookShape } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
 import { CopyButton } from "../../components/text/CodeBlock";
+import { count } from "../../components/text/labels";
 import { Time } from "../../components/text/times";
 import { Confirm } from "../../components/ui/Dialog";
 import { ErrorText } from "../../components/ui/ErrorText";
@@ -168,7 +169,7 @@ function state(message: WebhookDeliveryShape) {
   if (message.status === "pending" && message.next_at && message.attempts > 0)
     return (
       <>
-        tried {message.attempts} times, next <Time at={message.next_at} />
+        tried {count(message.attempts, "time")}, next <Time at={message.next_at} />
       </>
     );
   return { pending: "waiting", failed: "given up", cancelled: "cancelled" }[message.status];

@@ -53,7 +53,7 @@ class StorageShape(Shape):
     free_bytes: int  # on the disk of the data directory
     search_index: IndexShape
     retention: RetentionShape
-    measured_at: AwareDatetime = Field(description="When tables and agents were measured; at most 5 minutes ago.")
+    measured_at: AwareDatetime = Field(description="When tables and agents were measured.")
     tables: list[TableSize] = Field(description="The largest first.")
     agents: list[AgentSize] = Field(description="The largest first, of all users.")
 

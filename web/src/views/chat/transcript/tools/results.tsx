@@ -1,6 +1,8 @@
 /** Results of tools, drawn by their kind. What a model or a tool wrote is shown as text, never as HTML. */
 
+import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
+import * as queries from "../../../../api/queries";
 import { CodeBlock } from "../../../../components/text/CodeBlock";
 import { reasonText } from "../../../../components/text/labels";
 import { Time } from "../../../../components/text/times";
@@ -130,12 +132,33 @@ function drawBooking({ tool, args, metadata }: Tool): Drawing | null {
       <p className="booking-result">
         <Icon name="clock" size={14} />
         <span>
-          {what}: <Time at={at} form="ahead" />
+          {what}: <BookedTime at={at} wakeId={wakeIdOf(metadata)} />
           {metadata.clamped === true && <Moved metadata={metadata} />}
         </span>
       </p>
     ),
   };
+}
+
+function wakeIdOf({ recall_id, next_run_id, schedule_id }: Record<string, unknown>): string {
+  return String(recall_id ?? next_run_id ?? schedule_id).replace(/^sch-/, "");
+}
+
+/** The time that was booked; how far off it is only while that stands: it may be moved, cancelled or run since. */
+function BookedTime({ at, wakeId }: { at: string; wakeId: string }) {
+  const wake = useQuery(queries.wakes).data?.find((each) => each.id === wakeId);
+  if (wake && Date.parse(wake.nominal_at) === Date.parse(at)) return <Time at={at} form="ahead" />;
+  return (
+    <>
+      <Time at={at} />
+      {wake && wake.call_type !== "recurring" && (
+        <span className="muted">
+          {" "}
+          (changed since: now <Time at={wake.nominal_at} form="ahead" />)
+        </span>
+      )}
+    </>
+  );
 }
 
 /** Says that a booking was moved, and why. */
