@@ -1,6 +1,7 @@
 """The brake on one token of a program, or one hook: a limit of bookings and runs an hour, on all nodes together."""
 
 import asyncio
+import itertools
 from contextlib import nullcontext
 
 import pytest
@@ -13,10 +14,16 @@ from wakeful.domain.via import TokenBraked, Via
 
 MOST = 5  # an hour, instead of sixty
 TODO = "Read notes.txt with read_file."
+_numbers = itertools.count()
 LAPTOP = Via(door="mcp", token_id="token-1", token_name="laptop")
 PHONE = Via(door="v1", token_id="token-2", token_name="phone")
 HOOK = Via(door="hook", token_id="hook-1", token_name="builds")
 PERSON = Via(door="rest", token_id="token-3", token_name="a person's script")
+
+
+def another_task():
+    """Return a text of its own: the same booking within a minute is a retry, and books nothing."""
+    return f"{TODO} Then write {next(_numbers)} to report.md."
 
 
 @pytest.fixture
@@ -26,19 +33,19 @@ def backend_settings(backend_settings):
 
 async def recall(harness, via, when="in 1 hour", node=None):
     session = await harness.session()
-    request = RecallRequest(call_type="once", when=when, additional_context_message=TODO)
+    request = RecallRequest(call_type="once", when=when, additional_context_message=another_task())
     booked = await (node or harness.node).services.recalls.book(request, session.id, harness.user.id, via)
     return booked.wake
 
 
 async def message(harness, via):
     session = await harness.session()
-    request = ScheduleRequest(kind="message", message=TODO, delay_ms=60_000)
+    request = ScheduleRequest(kind="message", message=another_task(), delay_ms=60_000)
     return await harness.node.services.schedules.book(request, session.id, harness.user.id, via)
 
 
 async def next_run(harness, via):
-    request = NextRunRequest(instructions=TODO, in_seconds=600)
+    request = NextRunRequest(instructions=another_task(), in_seconds=600)
     return await harness.node.services.next_runs.book(request, harness.agent.id, harness.user.id, via)
 
 

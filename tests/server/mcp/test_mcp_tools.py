@@ -142,7 +142,11 @@ async def test_waiting_reports_progress_with_the_tool_at_work(server, monkeypatc
             return "the model is working" in told or "working with write_file" in told
 
         await eventually(is_told)
-        [waiting] = (await server.call("GET", "/approvals"))["approvals"]
+
+        async def questions():
+            return (await server.call("GET", "/approvals"))["approvals"]
+
+        [waiting] = await eventually(questions)
         await server.call("POST", f"/runs/{waiting['run_id']}/approvals/{waiting['call_id']}", json={"approve": True})
         answer = await asking_now
     assert text_of(answer) == "Never."
