@@ -541,7 +541,7 @@ export interface HookDeliveryDetail {
 
 export interface HookDeliveryList {
   deliveries: HookDeliveryShape[];
-  next: string | null;
+  next?: string | null;
 }
 
 /** A delivery that was accepted. */
@@ -1945,7 +1945,7 @@ export interface WebhookChange {
 
 export interface WebhookDeliveryList {
   deliveries: WebhookDeliveryShape[];
-  next: string | null;
+  next?: string | null;
 }
 
 /** An event for a webhook, and how sending it went. `id` is the `webhook-id` that the receiver gets. */

@@ -162,7 +162,7 @@ class HookDeliveryDetail(HookDeliveryShape):
 
 class HookDeliveryList(Sparse):
     deliveries: list[HookDeliveryShape]
-    next: str | None
+    next: str | None = None
 
 
 class DeliveryAnswer(Sparse):

@@ -103,7 +103,7 @@ class WebhookDeliveryShape(Shape):
 
 class WebhookDeliveryList(Sparse):
     deliveries: list[WebhookDeliveryShape]
-    next: str | None
+    next: str | None = None
 
 
 @router.get("/webhooks")
