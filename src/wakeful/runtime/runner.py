@@ -26,7 +26,7 @@ from wakeful.service.resources import shortage
 from wakeful.service.retrying import PAUSE, insist
 from wakeful.service.runs.claims import Claimed, Claims
 from wakeful.service.runs.run_context import enter_run
-from wakeful.service.tracing.tracing import Span, Tracing, note_end
+from wakeful.service.tracing.tracing import OFF, Span, Tracing, note_end
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class _Held:
     last_step: StepSaved | None = None  # saved with its end
     end: StreamEnd | None = None  # its last frame if it succeeds
     usage: RunUsage | None = None  # as of its last step
-    span: Span = field(default_factory=Span)
+    span: Span = OFF
     task: "asyncio.Task[None] | None" = None
 
     @property
@@ -268,6 +268,10 @@ class Runner:
             _ask_to_stop(held)
 
     async def _carry_out(self, held: _Held) -> None:
+        if not self.tracing.is_on:  # not even the block below: every run would pay for it
+            enter_run(held.run)
+            await self._carry_out_traced(held)
+            return
         with self.tracing.attempt(held.run) as held.span:
             enter_run(held.run, held.span.trace_id)
             await self._carry_out_traced(held)
@@ -275,7 +279,8 @@ class Runner:
     async def _carry_out_traced(self, held: _Held) -> None:
         try:
             outcome = await self._execute(held)
-            note_end(held.span, outcome, held.usage, held.given_up)
+            if self.tracing.is_on:
+                note_end(held.span, outcome, held.usage, held.given_up)
             if outcome is not None:
                 held.is_finishing = True
                 self._nudged.set()  # its slot is free while its end is written: the next claim need not wait for that

@@ -192,6 +192,7 @@ HARD_TO_PLEASE = {
     "POST /agents/{agent_id}/db/tables/{table}/rows/upsert",
     "POST /agents/{agent_id}/next-run/run-now",
     "POST /agents/{agent_id}/hooks",
+    "DELETE /hooks/{hook_id}",  # goes with its agent, which is deleted before
     "POST /hooks/{hook_id}",  # only with a signature
     "GET /hooks/{hook_id}/deliveries/{hook_delivery_id}",
     "POST /webhooks",

@@ -162,7 +162,8 @@ def _opened(path: Path) -> Generator[int]:
 
 
 def _check_head(settings: Settings, head: Head) -> None:
-    newest = max(migration.number for migration in load_migrations("sqlite"))
+    dialect = "sqlite" if head.store == "embedded" else "postgres"
+    newest = max(migration.number for migration in load_migrations(dialect))
     if head.schema > newest:
         raise BackupIsNewer(
             f"This backup was made by Wakeful {head.version}, whose store has schema {head.schema}; this version knows "

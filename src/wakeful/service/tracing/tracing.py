@@ -44,7 +44,7 @@ class BeginSpan(Protocol):
     ) -> Span: ...
 
 
-_OFF = Span()
+OFF = Span()
 _current: ContextVar[Span | None] = ContextVar("wakeful_span", default=None)
 
 
@@ -60,6 +60,10 @@ class Tracing:
     def __init__(self, begin: BeginSpan | None = None) -> None:
         self._begin = begin
 
+    @property
+    def is_on(self) -> bool:
+        return self._begin is not None
+
     @contextmanager
     def attempt(self, run: ClaimedRun) -> Generator[Span]:
         """Trace an attempt at a run, in a trace of its own.
@@ -68,7 +72,7 @@ class Tracing:
         are one chain, over restarts and nodes.
         """
         if self._begin is None:
-            yield _OFF
+            yield OFF
             return
         attributes = names.of_attempt(run)
         with _entered(
@@ -87,7 +91,7 @@ class Tracing:
     def chat(self, provider_string: str) -> Generator[Span]:
         """Trace one request to a model."""
         if self._begin is None:
-            yield _OFF
+            yield OFF
             return
         attributes = names.of_chat(provider_string)
         with self._inside(names.chat_span(str(attributes[names.REQUEST_MODEL])), "client", attributes) as span:
@@ -97,7 +101,7 @@ class Tracing:
     def tool(self, name: str, call_id: str, *, is_known: bool) -> Generator[Span]:
         """Trace one call of a tool; a model can make up names, which are not names of spans."""
         if self._begin is None:
-            yield _OFF
+            yield OFF
             return
         shown = name if is_known else names.UNKNOWN_TOOL
         with self._inside(names.tool_span(shown), "internal", names.of_tool(shown, call_id)) as span:
@@ -114,7 +118,7 @@ class Tracing:
     def _inside(self, name: str, kind: SpanKind, attributes: names.Attributes) -> Generator[Span]:
         parent = _current.get()
         if self._begin is None or parent is None:
-            yield _OFF
+            yield OFF
             return
         with _entered(self._begin(name, kind, attributes, within=parent, link=None)) as span:
             yield span
