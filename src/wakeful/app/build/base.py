@@ -8,9 +8,9 @@ from pathlib import Path
 from secrets import token_hex
 
 from wakeful.agentdb.keys.keys import is_recovery_key_unshown, to_recovery_key
+from wakeful.app.backup.unfinished_restore import finish_restore
 from wakeful.app.data.earlier_data import check_device_key, check_not_moved
 from wakeful.app.data.files import database_of, device_key_of
-from wakeful.app.backup.unfinished_restore import finish_restore
 from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.bounds.limits import Rules

@@ -18,10 +18,10 @@ from wakeful.service.agents.database import AgentData
 from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
-from wakeful.service.completions.completions import AskAside, Completions
 from wakeful.service.backup.backups import Backups
 from wakeful.service.backup.scheduled import ScheduledBackups
 from wakeful.service.backup.source import BackupSource
+from wakeful.service.completions.completions import AskAside, Completions
 from wakeful.service.homes.homes import Homes
 from wakeful.service.homes.moving_in import MovingIn
 from wakeful.service.hooks.hooks import Hooks
