@@ -24,10 +24,17 @@ COMMANDS = {
     "chat": Lazy("chat.chat:chat", "Talk to an agent."),
     "ask": Lazy("chat.ask:ask", "Send one message to an agent and print its answer."),
     "serve": Lazy("server:serve", "Run the server until Ctrl-C or SIGTERM.", is_local=True),
-    "migrate": Lazy("server:migrate", "Bring the store's schema up to date.", is_local=True),
+    "migrate": Lazy("server:migrate", "Bring the store's schema up to date, after copying the store.", is_local=True),
     "move": Lazy("move:move", "Move the embedded store to PostgreSQL, for several nodes.", is_local=True),
-    "backup": Lazy("ops.backup:backup", "Write everything into one encrypted file; or make a key for that."),
-    "restore": Lazy("ops.restore:restore", "Restore a backup to an empty data directory or database.", is_local=True),
+    "backup": Lazy(
+        "ops.backup:backup",
+        "Write everything into one encrypted file, while the server runs or not; then read it back.",
+    ),
+    "restore": Lazy(
+        "ops.restore:restore",
+        "Restore a backup: check all of it, put it into place, and leave everything paused.",
+        is_local=True,
+    ),
     "version": Lazy("server:version", "Print the version.", is_local=True),
     "completion": Lazy("completion:completion", "Print a script that completes commands in your shell.", is_local=True),
     "open": Lazy("ops.login:open_page", "Open the page in a browser, logged in."),
@@ -62,7 +69,9 @@ COMMANDS = {
     "node": Lazy("ops.nodes:app", "List the nodes that share a store, and drain them; for owners."),
     "config": Lazy("ops.config:app", "Show and check the settings of this machine.", is_local=True),
     "mcp": Lazy(
-        "ops.mcp:app", "Let programs use your agents over MCP; add MCP servers that agents use.", is_local=True
+        "ops.mcp:app",
+        "Let programs use your agents over MCP; and add, list and test MCP servers that agents use.",
+        is_local=True,
     ),
     "service": Lazy("ops.service:app", "Run the server as a service of systemd.", is_local=True),
     "key": Lazy("keys:app", "Show, restore and rotate the device key.", is_local=True),

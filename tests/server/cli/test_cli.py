@@ -57,7 +57,7 @@ def test_why_tells_the_story(terminal):
     assert "cancelled" in codes
     lines = terminal.run("wake", "why", wake_id).stdout.splitlines()
     planned = datetime.fromisoformat(terminal.read("wake", "why", wake_id)["decisions"][0]["nominal_at"]).astimezone()
-    assert f"You scheduled it for {planned:%Y-%m-%d %H:%M:%S}. Requested: “1h”." in lines[1]
+    assert f"You scheduled it for {planned:%Y-%m-%d %H:%M:%S}, through the command line. Requested: “1h”." in lines[1]
     assert "Cancelled." in lines[-1]
 
 

@@ -1,0 +1,1 @@
+"""Build the parts of a server: store, services, tools, the loop, the engine."""
