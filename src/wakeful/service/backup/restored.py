@@ -1,4 +1,4 @@
-"""Prepare a restored store for its first start: nobody is logged in, and nothing runs before someone resumes it.
+"""Prepare a restored store for its first start: logins are ended, and nothing runs before someone resumes it.
 
 The server that the backup was made of may still run. Two servers must not fire the same wakes.
 """
