@@ -183,3 +183,20 @@ async def test_after_a_minute_without_postgresql_a_run_goes_on_and_has_done_ever
     assert (folder / "log.txt").read_text() == "line\n"
     assert sorted(await titles(harness, agent)) == ["before", "during"]
     assert (await run(harness, agent, "verify"))["intact"]
+
+
+async def test_a_run_waits_for_postgresql_before_it_writes_a_file(harness, line, agent):
+    folder = harness.node.services.workspace_of(agent.id)
+
+    async def write():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "a.txt").write_text("a")
+
+    line.go_down()
+    writing = asyncio.create_task(harness.node.services.data.files.change_files(agent.id, "a-run", write))
+    await asyncio.sleep(AWAY)
+    assert not writing.done()
+    line.come_back()
+    await writing
+    await harness.node.services.data.files.bring_files(agent.id)
+    assert (folder / "a.txt").read_text() == "a"

@@ -128,10 +128,20 @@ class Homes:
         Other nodes wait meanwhile, so it is done on what they have saved last. If it cannot be saved, it is as if it
         had not been done. `path`: the only file that it writes.
         """
-        home = await self._take_anew(agent_id, run_id, is_busy=True)
+
+        async def begin() -> Home:
+            home = await self._take_anew(agent_id, run_id, is_busy=True)
+            try:
+                await self._match(agent_id, home, of_database=False)
+            except BaseException:
+                await self._free(home)
+                raise
+            return home
+
+        # Nothing is done yet, so a run waits for PostgreSQL, as it does to save its steps; a person is told.
+        home = await (begin() if run_id is None else insist(begin))
         known = self._known_files(agent_id, of_database=False)
         try:
-            await self._match(agent_id, home, of_database=False)
             seq = known.seq
             try:
                 result = await act()
