@@ -138,7 +138,7 @@ class Homes:
                 raise
             return home
 
-        # Nothing is done yet, so a run waits for PostgreSQL, as it does to save its steps; a person is told.
+        # Nothing is done yet, so a run waits for PostgreSQL, as it does to save its steps; a person gets the error.
         home = await (begin() if run_id is None else insist(begin))
         known = self._known_files(agent_id, of_database=False)
         try:
