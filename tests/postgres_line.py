@@ -12,6 +12,7 @@ class Line:
     def __init__(self, url: str) -> None:
         self._url = urlsplit(url)
         self._cut_at: bytes | None = None
+        self._lose_at: bytes | None = None
         self._open: set[asyncio.StreamWriter] = set()
         self._is_down = False
         self.cuts = 0
@@ -28,6 +29,10 @@ class Line:
     def cut_at(self, text: bytes) -> None:
         """Let the next question with this text through, and nothing after it."""
         self._cut_at = text
+
+    def lose_at(self, text: bytes) -> None:
+        """Close the connection instead of letting the next question with this text through."""
+        self._lose_at = text
 
     def go_down(self) -> None:
         """Close every connection, and refuse new ones."""
@@ -63,6 +68,10 @@ class Line:
 
     async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_cut: asyncio.Event) -> None:
         while data := await reader.read(65536):
+            if self._lose_at is not None and self._lose_at in data:
+                self._lose_at = None
+                self.cuts += 1
+                return
             if self._cut_at is not None and self._cut_at in data:
                 self._cut_at = None
                 is_cut.set()

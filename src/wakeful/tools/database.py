@@ -286,6 +286,7 @@ def _tool(op: str, arguments: type[Arguments], description: str, act: Act[Any]) 
         act=act,
         explain=_explain,
         is_repeatable=op in _REPEATABLE,
+        is_all_or_nothing=True,
         makes_files=op == "export",
     )
 

@@ -86,6 +86,7 @@ class Tool:
     act: Act[Any]
     explain: Callable[[WakefulError], ToolResult] | None = None  # the result for an error; None: its message alone
     is_repeatable: bool = False  # idempotent, so a call that a crash interrupted is repeated
+    is_all_or_nothing: bool = False  # a call that the store did not respond to has changed nothing, and is repeated
     raw_schema: Mapping[str, Any] | None = None  # of an MCP tool, whose server checks its arguments
     is_shown_to: Callable[[Agent], bool] | None = None  # None: to every agent that has its toolset
     makes_files: bool = False  # in the agent's workspace or skills
@@ -229,7 +230,7 @@ class Tools:
                 await self._check_scheduling(context.agent)  # self-scheduling may have been turned off during this run
             return await tool.act(context, parsed)
         except WakefulError as error:
-            if isinstance(error, StoreUnavailable) and tool.is_repeatable:
+            if isinstance(error, StoreUnavailable) and (tool.is_repeatable or tool.is_all_or_nothing):
                 raise
             return _failed(tool, error)
         except Exception as error:  # logged; a fault of one tool must not end the run

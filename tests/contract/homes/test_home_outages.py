@@ -1,15 +1,18 @@
 """PostgreSQL away while a home is saved: nothing is acknowledged that is not there, and nothing is written twice."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from conftest import IS_LONG
-from harness import Harness
+from harness import Harness, tool_context
 from postgres_line import Line
 from wakeful.domain.errors import StoreUnavailable
 from wakeful.service.agents.database import By
 from wakeful.service.retrying import insist
+from wakeful.tools.database import database_tools
+from wakeful.tools.registry import Tools
 
 AWAY = 60.0 if IS_LONG else 1.0  # seconds
 COLUMNS = [{"name": "title", "type": "text"}]
@@ -185,18 +188,49 @@ async def test_after_a_minute_without_postgresql_a_run_goes_on_and_has_done_ever
     assert (await run(harness, agent, "verify"))["intact"]
 
 
-async def test_a_run_waits_for_postgresql_before_it_writes_a_file(harness, line, agent):
-    folder = harness.node.services.workspace_of(agent.id)
+async def test_a_file_whose_save_never_arrived_is_written_by_a_second_try(harness, line, agent):
+    """The connection breaks before the server has the commit, so that it is unknown at first whether it was done."""
+    files, path = harness.node.services.data.files, harness.node.services.workspace_of(agent.id) / "log.txt"
 
-    async def write():
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "a.txt").write_text("a")
+    async def append():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as file:
+            file.write("line\n")
 
+    line.lose_at(b"COMMIT")
+    await files.change_files(agent.id, None, append, "workspace/log.txt")
+    assert line.cuts == 1
+    await files.bring_files(agent.id)
+    assert path.read_text() == "line\n"
+    assert "workspace/log.txt" in await harness.node.store.read(lambda tx: tx.homes.files(agent.id, ["workspace"]))
+
+
+async def test_a_tool_call_waits_for_postgresql_and_is_done_once(harness, line, agent, tmp_path):
+    """As the loop calls it: a tool that has changed nothing says so by raising, and is called again."""
+    tools = Tools(database_tools(harness.node.services.data, 1_000_000))
+    context = replace(tool_context(tmp_path, "database"), agent=agent)
+    arguments = {"table": "tasks", "rows": [{"title": "a"}]}
     line.go_down()
-    writing = asyncio.create_task(harness.node.services.data.files.change_files(agent.id, "a-run", write))
-    await asyncio.sleep(AWAY)
-    assert not writing.done()
+    with pytest.raises(StoreUnavailable):
+        await tools.call("db_insert", arguments, context)
     line.come_back()
-    await writing
-    await harness.node.services.data.files.bring_files(agent.id)
-    assert (folder / "a.txt").read_text() == "a"
+    called = await insist(lambda: tools.call("db_insert", arguments, context))
+    assert called.success, called.text
+    assert await titles(harness, agent) == ["a"]
+
+
+async def test_a_write_that_is_done_is_not_called_failed_because_its_notice_was_not_saved(harness, agent, caplog):
+    agent = await harness.node.agents.change(agent.id, harness.user, {"database_mb": 1})
+    await harness.sql(
+        "CREATE FUNCTION refuse_notice() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '53100'; END $$;"
+        " CREATE TRIGGER refuse BEFORE INSERT ON notifications FOR EACH ROW EXECUTE FUNCTION refuse_notice()"
+    )
+    try:
+        done = 0
+        while "notice not saved" not in caplog.text:
+            await run(harness, agent, "insert", table="tasks", rows=[{"title": "x" * 20_000}])
+            done += 1
+    finally:
+        await harness.sql("DROP TRIGGER refuse ON notifications; DROP FUNCTION refuse_notice()")
+    assert (await run(harness, agent, "query", sql="SELECT count(*) FROM tasks"))["rows"] == [[done]]

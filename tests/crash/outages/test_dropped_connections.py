@@ -28,6 +28,7 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name <> 'judge'
 ORDER BY random() LIMIT 1
 """
+TOOL_RESULTS = "SELECT content, data FROM messages WHERE role = 'tool'"
 UNFINISHED = "SELECT count(*) FROM wakes WHERE scheduled_by = 'user' AND status IN ('pending', 'queued', 'running')"
 
 
@@ -162,6 +163,7 @@ async def test_a_terminated_connection_costs_no_wake(environment, postgres_url, 
                     await asyncio.sleep(0.1)
             seconds = time.monotonic() - began
             later = await judge.fetch("SELECT instructions FROM wakes WHERE scheduled_by = 'agent'")
+            results = await judge.fetch(TOOL_RESULTS)
             await judge.close()
             runs = await runs_of(served)
             log = served.log()
@@ -169,6 +171,7 @@ async def test_a_terminated_connection_costs_no_wake(environment, postgres_url, 
         finally:
             await served.clean_up()
     ended = Counter((run["status"], run["reason"]) for run in runs)
+    failed = Counter(row["content"] for row in results if not json.loads(row["data"])["success"])
     ledger = {
         "nodes": NODES,
         "wakes": len(schedules),
@@ -177,6 +180,7 @@ async def test_a_terminated_connection_costs_no_wake(environment, postgres_url, 
         "seconds": round(seconds, 1),
         "runs by end": {f"{status}/{reason}": count for (status, reason), count in ended.items()},
         "second attempts": sum(run["attempt"] > 1 for run in runs),
+        "failed tool calls": failed,
         "bookings of runs": len(later),
         "booked twice": len(later) - len({row["instructions"] for row in later}),
         "files not written": written.count(""),
@@ -187,6 +191,7 @@ async def test_a_terminated_connection_costs_no_wake(environment, postgres_url, 
     assert len(killed) >= WAKES / 2, "hardly anything was cut"
     assert ended == {("success", None): WAKES}, ledger
     assert {run["attempt"] for run in runs} == {1}, ledger
+    assert not failed, ledger
     assert sorted(row["instructions"] for row in later) == sorted(f"later {number}" for number in range(WAKES)), ledger
     assert written == ["once\n"] * WAKES
     assert not ledger["tracebacks"], log

@@ -29,7 +29,7 @@ from wakeful.agentdb.operations import OPERATIONS
 from wakeful.agentdb.process import arguments
 from wakeful.agentdb.process.engine import DatabaseEngine, WorkerAnswer
 from wakeful.clock import Clock
-from wakeful.domain.errors import WakefulError
+from wakeful.domain.errors import StoreUnavailable, WakefulError
 from wakeful.domain.inbox import notices
 from wakeful.domain.news import DatabaseChanged, HomeErased
 from wakeful.domain.types import Agent, Notice
@@ -317,7 +317,7 @@ class AgentFiles:
             if damaged:
                 await tx.notices.add(notices.files_damaged(agent, damaged, now))
 
-        await self._store.write(work)
+        await self._add_notices(agent_id, work)
 
     async def aclose(self) -> None:
         if self._at_homes:
@@ -625,10 +625,18 @@ class AgentFiles:
     async def _warn(self, agent: Agent, answered: WorkerAnswer) -> None:
         assert answered.used is not None
         assert answered.quota is not None
-        await self._notice(notices.storage_low(agent, answered.used, answered.quota, self.clock.now()))
+        notice = notices.storage_low(agent, answered.used, answered.quota, self.clock.now())
+        await self._add_notices(agent.id, lambda tx: tx.notices.add(notice))
 
     async def _notice(self, notice: Notice) -> None:
         await self._store.write(lambda tx: tx.notices.add(notice))
+
+    async def _add_notices(self, agent_id: str, work: Callable[[Tx], Coroutine[Any, Any, None]]) -> None:
+        """Add notices about an operation that is done already, so it must not be reported as failed."""
+        try:
+            await self._store.write(work)
+        except StoreUnavailable as error:
+            log.warning("notice not saved", extra={"agent_id": agent_id, "problem": error.message})
 
 
 def _log_failure(task: asyncio.Task[Any]) -> None:

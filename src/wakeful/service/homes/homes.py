@@ -126,36 +126,28 @@ class Homes:
         """Run a short operation that writes files, and return its result when PostgreSQL has them.
 
         Other nodes wait meanwhile, so it is done on what they have saved last. If it cannot be saved, it is as if it
-        had not been done. `path`: the only file that it writes.
+        had not been done; it runs again if only the connection was lost. `path`: the only file that it writes.
         """
-
-        async def begin() -> Home:
+        known = self._known_files(agent_id, of_database=False)
+        for _ in range(_TRIES):
             home = await self._take_anew(agent_id, run_id, is_busy=True)
+            is_saved = is_freed = False
             try:
                 await self._match(agent_id, home, of_database=False)
-            except BaseException:
-                await self._free(home)
-                raise
-            return home
-
-        # Nothing is done yet, so a run waits for PostgreSQL, as it does to save its steps; a person gets the error.
-        home = await (begin() if run_id is None else insist(begin))
-        known = self._known_files(agent_id, of_database=False)
-        try:
-            seq = known.seq
-            try:
-                result = await act()
-                if not await self._save(home, run_id, None, of_database=False):
-                    raise HomeTaken(agent_id)
-            except BaseException:
-                await self._void_files(agent_id, path, programs=0)
-                raise
-        except BaseException:
-            await self._free(home)
-            raise
-        if known.seq == seq:  # else saving it has freed it
-            await self._free(home)
-        return result
+                seq = known.seq
+                try:
+                    result = await act()
+                    is_saved = await self._save(home, run_id, None, of_database=False)
+                finally:
+                    if not is_saved:
+                        await self._void_files(agent_id, path, programs=0)
+                is_freed = known.seq != seq  # by saving it
+            finally:
+                if not is_freed:
+                    await self._free(home)
+            if is_saved:
+                return result
+        raise HomeTaken(agent_id)
 
     async def _void_files(self, agent_id: str, path: str | None, *, programs: int) -> None:
         """Have the next use replace what was changed here, but not saved, by what PostgreSQL has.
