@@ -11,6 +11,7 @@ from typing import Protocol
 MAX_WAIT = timedelta(seconds=30)  # then the clock is read again, so that a suspended machine is noticed
 
 STEP = timedelta(seconds=5)  # a larger jump of the wall clock against the uptime means that someone set it
+_STEP_SECONDS = STEP.total_seconds()
 
 _MEASUREMENTS = 3
 # Keeps running while the machine is suspended, and setting the wall clock does not change it. On macOS
@@ -71,7 +72,7 @@ class SystemClock:
     def _compare(self, ahead: float) -> None:
         """Detect a step: the wall clock's lead over the uptime has changed."""
         before, self._ahead = self._ahead, ahead
-        if before is not None and abs(ahead - before) > STEP.total_seconds():
+        if before is not None and abs(ahead - before) > _STEP_SECONDS:
             self._stepped_at = time.monotonic()
             log.warning("the clock was set", extra={"seconds": round(ahead - before, 1)})
 

@@ -2,7 +2,6 @@
 
 import platform
 from collections.abc import Callable, Sequence
-from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
@@ -14,6 +13,7 @@ from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.types import Run
 from wakeful.domain.wakes.fire import Verdict
 from wakeful.service.metrics.labels import OTHER, BoundedNames
+from wakeful.service.metrics.plain import PlainCounter, PlainHistogram
 from wakeful.service.metrics.samples import Samples
 from wakeful.service.storage.storage import Sizes
 from wakeful.store.store import Store
@@ -76,7 +76,7 @@ class Metrics:
 
     def note_finished(self, run: Run, outcome: Outcome) -> None:
         """Count a run that has just ended."""
-        self._finished_as(run.trigger, outcome.status).inc()
+        self._finished.add(run.trigger, outcome.status)
         if outcome.status == "failed":
             self._failed.labels(self._reason(outcome.reason)).inc()
         if run.started_at is None:
@@ -187,17 +187,19 @@ class Metrics:
         self._held = self._counter("wakeful_wakes_held", "Due wakes that were held or deferred.", "reason")
         self._skipped = self._counter("wakeful_wakes_skipped", "Planned times that did not run.", "reason")
         self._folded = self._counter("wakeful_wakes_joined", "Due wakes that joined a run which still waited.")
-        self._late = self._histogram(
+        self._late = PlainHistogram(
             "wakeful_wake_lateness_seconds",
             "From the planned instant of a wake to the start of its run on this node, deferral and queueing included.",
             _LATE,
+            self._registry,
         )
 
     def _add_runs(self) -> None:
-        finished = self._counter("wakeful_runs_finished", "Runs that ended on this node.", "trigger", "status")
-        self._finished_as = cache(finished.labels)  # looking up a label costs more than counting
+        self._finished = PlainCounter(
+            "wakeful_runs_finished", "Runs that ended on this node.", ("trigger", "status"), self._registry
+        )
         self._failed = self._counter("wakeful_runs_failed", "Runs that failed on this node, by error code.", "reason")
-        self._took = self._histogram("wakeful_run_seconds", "From the start of a run to its end.", _LONG)
+        self._took = PlainHistogram("wakeful_run_seconds", "From the start of a run to its end.", _LONG, self._registry)
         self._recovered = self._counter(
             "wakeful_runs_recovered", "Runs that this node took over after a crash or a lost lease.", "outcome"
         )
