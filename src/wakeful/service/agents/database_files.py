@@ -631,7 +631,7 @@ class AgentFiles:
     async def _notice(self, notice: Notice) -> None:
         await self._store.write(lambda tx: tx.notices.add(notice))
 
-    async def _add_notices(self, agent_id: str, work: Callable[[Tx], Coroutine[Any, Any, None]]) -> None:
+    async def _add_notices(self, agent_id: str, work: Callable[[Tx], Coroutine[Any, Any, object]]) -> None:
         """Add notices about an operation that is done already, so it must not be reported as failed."""
         try:
             await self._store.write(work)
