@@ -1,4 +1,4 @@
-"""Save the frames of a run, then publish them: the first at once, later ones in batches of 20 to 100 ms."""
+"""Save the frames of a run, then publish them: the first words at once, later ones in batches of 20 to 100 ms."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -51,7 +51,7 @@ class FrameWriter:
             await self._task
 
     async def say(self, frame: RunFrame) -> None:
-        """Queue a frame, to be saved and then published within 0.1 s of the last save."""
+        """Queue a frame, to be saved and then published within 0.1 s of the last save of words."""
         if self._failure is not None:
             raise self._failure
         self.has_spoken = True
@@ -112,4 +112,5 @@ class FrameWriter:
                 began = clock()
                 await self._save(step, frames)
                 saved = clock()
-                self._next_save_at = saved + batch_seconds(saved - began)
+                has_words = any(isinstance(frame, StreamDelta | ThinkingDelta) for frame in frames)
+                self._next_save_at = saved + batch_seconds(saved - began) if has_words else 0.0

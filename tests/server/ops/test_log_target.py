@@ -4,6 +4,7 @@ import fcntl
 import os
 import re
 import signal
+from collections import Counter
 
 import httpx
 import pytest
@@ -27,15 +28,27 @@ def pipe(tmp_path):
 
 
 @pytest.fixture
-def process(tmp_path, pipe):
-    environment = {
+def environment(tmp_path):
+    return {
         "WAKEFUL_DATA_DIR": str(tmp_path / "data"),
         "WAKEFUL_CONFIG_DIR": str(tmp_path / "config"),
         "WAKEFUL_TOKEN": TOKEN,
-        "WAKEFUL_LOG_REQUESTS": "true",
+        "WAKEFUL_FETCH_PRIVATE_HOSTS": "127.0.0.1",
         "PATH": os.environ["PATH"],
     }
-    process = Forked(("serve", "--port", "0"), environment, pipe[0])
+
+
+@pytest.fixture
+def process(environment, pipe):
+    process = Forked(("serve", "--port", "0"), environment | {"WAKEFUL_LOG_REQUESTS": "true"}, pipe[0])
+    yield process
+    process.close()
+
+
+@pytest.fixture
+def logged(environment, tmp_path):
+    """A server with the level `info`, whose log goes into a file."""
+    process = Forked(("serve", "--port", "0"), environment, tmp_path / "log")
     yield process
     process.close()
 
@@ -78,3 +91,41 @@ async def test_a_full_pipe_stops_no_run_and_no_stop(process, pipe):
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 0
     assert login
+
+
+async def test_the_log_of_a_day_has_each_event_once_and_nothing_else(logged, tmp_path):
+    """A message, a wake, a database in a worker process, a channel that fails in another one, and a stop."""
+    address, _ = logged.read_addresses()
+    async with httpx.AsyncClient(
+        base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=20, verify=False
+    ) as client:
+        [agent] = (await client.get("/agents")).json()["agents"]
+        imported = await client.post(f"/agents/{agent['id']}/db/import", json={"table": "t", "text": "a\n1\n"})
+        assert imported.is_success, imported.text
+        made = await client.post("/channels", json={"name": "nobody", "url": "json://127.0.0.1:9/"})
+        assert made.is_success, made.text
+        await client.post(f"/channels/{made.json()['id']}/test")
+        session = (await client.post("/sessions", json={"title": "t"})).json()["id"]
+        await client.post(f"/sessions/{session}/messages", json={"content": "Hello"})
+        booked = {"kind": "message", "message": "Look.", "delay_ms": 1000}
+        assert (await client.post(f"/sessions/{session}/schedules", json=booked)).is_success
+
+        async def are_over() -> bool:
+            runs = (await client.get("/runs")).json()["runs"]
+            return [run["status"] for run in runs] == ["success"] * 2
+
+        await eventually(are_over, 20)
+    logged.send_signal(signal.SIGTERM)
+    assert logged.wait(30) == 0
+    text = (tmp_path / "log").read_text()
+    found = Counter(re.findall(r"^\S+ (\w+) +[\w.]+: (.*?)(?= \w+=|$)", text, re.MULTILINE))
+    for level in ("info", "warning"):
+        found.pop((level, "programs are confined"), None)  # what the machine can do
+    moments = ("server starting", "schema migrated", "server ready", "wake fired", "server stopping", "server stopped")
+    assert found == {
+        **{("info", moment): 1 for moment in moments},
+        ("info", "run ended"): 2,
+        ("warning", "notice not sent over a channel"): 1,
+    }, text
+    assert "Unknown child process" not in text
+    assert "Traceback" not in text

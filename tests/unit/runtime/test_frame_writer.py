@@ -74,6 +74,16 @@ async def test_pieces_that_come_close_together_become_one_frame(store, teller):
     assert len(store.frames) == 1
 
 
+async def test_the_first_word_waits_for_nothing_after_frames_without_words(store, teller):
+    async with teller:
+        await teller.say(StreamStart())
+        await teller.flush()
+        await teller.say(StreamDelta(delta="Hi"))
+        for _ in range(10):  # turns of the event loop, not time
+            await asyncio.sleep(0)
+        assert store.text == "Hi"
+
+
 async def test_pieces_of_different_kinds_keep_their_order_and_are_not_merged(store, teller):
     said = [
         StreamStart(),

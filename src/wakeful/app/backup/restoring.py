@@ -286,17 +286,18 @@ def _whole_settings(reader: ArchiveReader, found: bytes | None) -> bytes | None:
 
 def _extract(reader: ArchiveReader, new: Path, options: RestoreOptions) -> bytes | None:
     """Write the files of a backup, and return the settings in it."""
-    extraction, settings_text = Extraction(new), None
-    for entry, pieces in reader.entries():
-        if entry.name == contents.SETTINGS:
-            settings_text = b"".join(pieces)
-            continue
-        path = _IN_STORE.get(entry.name) if entry.name.startswith("store/") else entry.name
-        if path is None or entry.name.startswith("settings/"):
-            raise UnfitBackup(f"The backup has {entry.name!r}, which is of no use here. Nothing was changed.")
-        extraction.add(path, entry, pieces)
-        options.on_step("wrote a file")
-    extraction.finish()
+    settings_text = None
+    with Extraction(new) as extraction:
+        for entry, pieces in reader.entries():
+            if entry.name == contents.SETTINGS:
+                settings_text = b"".join(pieces)
+                continue
+            path = _IN_STORE.get(entry.name) if entry.name.startswith("store/") else entry.name
+            if path is None or entry.name.startswith("settings/"):
+                raise UnfitBackup(f"The backup has {entry.name!r}, which is of no use here. Nothing was changed.")
+            extraction.add(path, entry, pieces)
+            options.on_step("wrote a file")
+        extraction.finish()
     if not (new / STORE_FILE).exists():
         raise UnfitBackup("There is no store in the backup. Nothing was changed.")
     return settings_text
