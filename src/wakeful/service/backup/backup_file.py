@@ -19,7 +19,7 @@ from wakeful.service.backup.archive import PIECE, ArchiveReader, Keys, keys_memb
 from wakeful.service.backup.threads import to_its_end
 from wakeful.service.durable_files import sync_folder
 
-_SYNC_EVERY = 16 * 1024 * 1024  # bytes: a gigabyte that is synced at once delays every commit on the same disk
+_SYNC_EVERY = 2 * 1024 * 1024  # bytes: a commit of the server on the same disk waits for as many, so no more at once
 _DRAFT = ".partial"
 
 
