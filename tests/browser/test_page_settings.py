@@ -277,11 +277,31 @@ async def test_a_channel_that_fails_says_why(server, agent, come):
     await server.call("DELETE", f"/channels/{made['id']}")
 
 
+def shown_size(size):
+    """Write a number of bytes as the page does."""
+    unit = 0
+    while size >= 1000 and unit < 4:
+        size, unit = size / 1000, unit + 1
+    return f"{round(size) if size >= 10 or not unit else f'{size:.1f}'} {('B', 'kB', 'MB', 'GB', 'TB')[unit]}"
+
+
 async def test_settings_tell_the_disk_and_how_long_things_are_kept(server, agent, come):
     async with come("/ui/settings") as page:
         disk = page.get_by_role("region", name="Disk and retention")
         await expect(disk).to_contain_text(re.compile(r"Store[\d.]+ (kB|MB)"))
         await expect(disk).to_contain_text("kept for 24 h after the run")
+        found = await server.call("GET", "/storage")  # measured once an hour, so it has what the page has
+        await disk.get_by_text("By table").click()
+        tables = disk.get_by_role("list", name="Sizes of tables").get_by_role("listitem")
+        await expect(tables).to_have_count(len(found["tables"]))
+        await expect(tables.first).to_contain_text(found["tables"][0]["name"])
+        await disk.get_by_text("By agent").click()
+        agents = disk.get_by_role("list", name="Sizes of agents").get_by_role("listitem")
+        first = found["agents"][0]
+        files = f"database {shown_size(first['database_bytes'])} · files {shown_size(first['file_bytes'])}"
+        await expect(agents).to_have_count(len(found["agents"]))
+        await expect(agents.first).to_contain_text(first["name"])
+        await expect(agents.first).to_contain_text(files)
 
 
 async def test_backups_are_shown_and_a_failure_is_loud(server, agent, come, own_files):

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
@@ -15,7 +16,7 @@ log = logging.getLogger(__name__)
 
 _RUNS_AT_ONCE = 100  # in one transaction: about 10 ms
 _SESSIONS_AT_ONCE = 100
-_MIN_REST_SECONDS = 0.02
+_MIN_REST_SECONDS = 0.005  # after each transaction; as long as it took, if that is longer
 
 DeleteSession = Callable[[str, str], Awaitable[None]]  # a session of a user
 
@@ -46,24 +47,26 @@ class OldData:
         while True:
             found = await self._store.read(lambda tx: tx.storage.old_sessions(user_id, before, _SESSIONS_AT_ONCE))
             for session_id in found:
+                began = time.monotonic()
                 try:
                     await self._delete_session(session_id, user_id)
                 except NoSuchSession:  # its user was first
                     continue
                 deleted += 1
-                await asyncio.sleep(_MIN_REST_SECONDS)
+                await _rest(began)
             if len(found) < _SESSIONS_AT_ONCE:
                 return deleted
 
     async def _delete_runs(self, user_id: str, before: datetime) -> int:
         deleted, place = 0, (0, "")
         while True:
+            began = time.monotonic()
             found = await self._find_runs(user_id, before, place)
             deleted += await self._delete_some(found, before)
             if len(found) < _RUNS_AT_ONCE:
                 return deleted
             place = (found[-1].queued_at, found[-1].id)  # some of them may have stayed
-            await asyncio.sleep(_MIN_REST_SECONDS)
+            await _rest(began)
 
     async def _find_runs(self, user_id: str, before: datetime, place: tuple[int, str]) -> list[OldRun]:
         return await self._store.read(lambda tx: tx.storage.old_runs(user_id, before, place, _RUNS_AT_ONCE))
@@ -74,3 +77,8 @@ class OldData:
         return await self._store.write(
             lambda tx: tx.storage.delete_runs(found, before), is_synced=False, is_repeatable=True
         )
+
+
+async def _rest(began: float) -> None:
+    """Leave the store to others for as long as the last transaction took."""
+    await asyncio.sleep(max(_MIN_REST_SECONDS, time.monotonic() - began))
