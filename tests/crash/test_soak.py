@@ -23,6 +23,7 @@ MAX_BYTES_IN_LAST_HOUR = 1_000_000
 
 pytestmark = [
     pytest.mark.skipif(not IS_LONG, reason="takes minutes"),
+    pytest.mark.timeout(HOURS * 3600 + 3600),
     pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True),
 ]
 
