@@ -34,7 +34,8 @@ from wakeful.app.backup.restoring import (
 )
 from wakeful.app.backup.unfinished_restore import RECORD, STAGING
 from wakeful.app.building import build
-from wakeful.app.data.files import database_of
+from wakeful.app.data.files import database_of, rotate_device_key
+from wakeful.app.data.set_aside import StoreHasContent, find_earlier
 from wakeful.config import Settings
 from wakeful.service.backup.age import BackupDamaged, Identity, NotAnAgeFile, WrongBackupKey
 from wakeful.service.backup.archive import BackupIsNewer
@@ -277,6 +278,27 @@ def test_killed_between_any_two_renames_it_ends_with_the_new(made, tmp_path):
     assert not (tmp_path / "data" / RECORD).exists()
     [aside] = (tmp_path / "data").glob("set-aside-*")
     assert names_in(aside) == ["agents", "wakeful.sqlite"]
+    asyncio_open(settings_of(here.settings))
+
+
+def test_a_key_is_rotated_after_a_restore_that_was_cut_off_is_finished(made, tmp_path):
+    """Otherwise the restored data would have the old key when the next start puts it into place."""
+    _, file = made
+    here = copy_old_data("sqlite", tmp_path)
+    assert restore_and_die_at(here.settings, file, "decided") == -9
+    rotate_device_key(settings_of(here.settings))
+    assert not (tmp_path / "data" / RECORD).exists()
+    asyncio_open(settings_of(here.settings))
+
+
+def test_starting_over_looks_at_the_data_that_a_cut_off_restore_leaves(made, tmp_path):
+    """Between two renames no store is there, which `serve --new` would take for a lost one."""
+    _, file = made
+    here = copy_old_data("sqlite", tmp_path)
+    assert restore_and_die_at(here.settings, file, "decided") == -9
+    assert finish_and_die_at_rename(here.settings) == -9
+    with pytest.raises(StoreHasContent):
+        find_earlier(settings_of(here.settings))
     asyncio_open(settings_of(here.settings))
 
 

@@ -33,8 +33,9 @@ from wakeful.app.backup.unfinished_restore import (
 from wakeful.app.data.earlier_data import STORE_FILE
 from wakeful.app.data.files import device_key_of
 from wakeful.app.data.moving import place_of
+from wakeful.app.data.own_files import OURS, is_something
 from wakeful.app.data.server_lock import find_running
-from wakeful.app.data.set_aside import OURS, check_movable, is_something, make_folder
+from wakeful.app.data.set_aside import check_movable, make_folder
 from wakeful.clock import SystemClock
 from wakeful.config import Settings
 from wakeful.domain.errors import Conflict, NotFound, Unavailable

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from wakeful.app.data.set_aside import OURS, is_something
+from wakeful.app.data.own_files import OURS, is_something
 from wakeful.config import Settings
 from wakeful.domain.errors import Unavailable
 from wakeful.service.durable_files import replace_file, sync_folder

@@ -8,6 +8,7 @@ from wakeful.agentdb.errors import DatabaseLocked
 from wakeful.agentdb.keys import keys
 from wakeful.agentdb.keys.agent_keys import Vault, fits, unwraps_any
 from wakeful.agentdb.keys.keys import fingerprint, has_device_key, load_device_key, to_recovery_key
+from wakeful.app.backup.unfinished_restore import finish_held
 from wakeful.app.data.earlier_data import MOVED_AGENTS, MOVED_FILE, STORE_FILE, check_empty_store
 from wakeful.clock import Clock, SystemClock
 from wakeful.config import Settings
@@ -67,6 +68,7 @@ def rotate_device_key(settings: Settings) -> tuple[str, list[str]]:
         raise NotFound(f"There is no device key in {str(settings.config_dir)!r}, so there is nothing to change.")
     places = [settings.data_dir / "agents", settings.data_dir / MOVED_AGENTS]
     with hold(settings.data_dir):
+        finish_held(settings)  # restored data that is put into place later would have the old key
         if settings.database_url is None and not size_of(settings.data_dir / STORE_FILE):
             check_empty_store(settings)  # a store that is restored later would have the old key
         old, new = keys.begin_rotation(settings.config_dir)

@@ -7,33 +7,17 @@ from itertools import chain, count
 from pathlib import Path
 
 from wakeful.agentdb.keys.keys import has_device_key
-from wakeful.app.data.earlier_data import MOVED_AGENTS, MOVED_FILE
-from wakeful.app.data.files import STORE_FILE, device_key_of
+from wakeful.app.backup.unfinished_restore import finish_held
+from wakeful.app.data.earlier_data import STORE_FILE
+from wakeful.app.data.files import device_key_of
+from wakeful.app.data.own_files import OURS, is_something
 from wakeful.clock import SystemClock
 from wakeful.config import Settings
 from wakeful.domain.errors import Conflict, Unavailable
-from wakeful.service.agents import directory_file
 from wakeful.service.durable_files import sync_folder
 from wakeful.store.drivers.postgres import PostgresDatabase
-from wakeful.store.drivers.sequence import SEQUENCE_FILE
 from wakeful.store.drivers.sqlite import SqliteDatabase, has_agents, hold, size_of
 from wakeful.store.errors import StoreUnreadable
-
-# Moved in this order. The record of an earlier start is the last: after a crash in between, a start without --new is
-# still refused.
-OURS = (
-    STORE_FILE,
-    f"{STORE_FILE}-journal",
-    f"{STORE_FILE}-shm",
-    f"{STORE_FILE}-wal",
-    MOVED_FILE,
-    MOVED_AGENTS,
-    SEQUENCE_FILE,
-    "backups",
-    "mcp",
-    "agents",
-    directory_file.FILE_NAME,
-)
 
 
 class StoreHasContent(Conflict):
@@ -62,6 +46,7 @@ def find_earlier(settings: Settings) -> Earlier | None:
     if not data_dir.is_dir():
         return None
     with hold(data_dir):
+        finish_held(settings)
         why = asyncio.run(_why_not_usable(settings))
         names = [name for name in OURS if is_something(data_dir / name)]
         check_movable(data_dir, names)
@@ -127,13 +112,6 @@ async def _why_not_usable(settings: Settings) -> str:
             "this one away while no server runs."
         )
     return f"The store {str(path)!r} has no content."
-
-
-def is_something(path: Path) -> bool:
-    """Return whether there is something to move; an empty folder does not count, since a first start creates it too."""
-    if path.is_dir() and not path.is_symlink():
-        return any(path.iterdir())
-    return path.exists() or path.is_symlink()
 
 
 def check_movable(data_dir: Path, names: list[str]) -> None:
