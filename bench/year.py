@@ -69,7 +69,7 @@ class Year:
     async def live(self, day: int) -> None:
         """Add the wakes of a day, their runs, and two messages for each."""
         at = BEGIN + timedelta(days=day)
-        made = [self._make(number, at + number * timedelta(days=1) / WAKES_A_DAY) for number in range(WAKES_A_DAY)]
+        made = [self.make(number, at + number * timedelta(days=1) / WAKES_A_DAY) for number in range(WAKES_A_DAY)]
 
         async def work(tx: Tx) -> None:
             await tx.wakes.add([wake for wake, _ in made])
@@ -82,7 +82,7 @@ class Year:
 
         await self._node.store.write(work, is_synced=False)
 
-    def _make(self, number: int, at: datetime) -> tuple[Wake, Run]:
+    def make(self, number: int, at: datetime) -> tuple[Wake, Run]:
         agent = self.agents[number % AGENTS]
         wake = create(
             kind="session" if number % NEW_SESSION == 0 else "recall",
@@ -170,7 +170,7 @@ async def _book(node: Wakeful, year: Year, work: Awaitable[Any]) -> list[float]:
     doing, taken, number = asyncio.ensure_future(work), list[float](), 0
     while not doing.done():
         number += 1
-        wake, _ = year._make(3 * number, node.clock.now() + timedelta(days=300))
+        wake, _ = year.make(3 * number, node.clock.now() + timedelta(days=300))
         began = time.perf_counter()
         await node.store.add_wakes([replace(wake, status="cancelled")])
         taken.append((time.perf_counter() - began) * 1000)
@@ -179,7 +179,7 @@ async def _book(node: Wakeful, year: Year, work: Awaitable[Any]) -> list[float]:
     return taken
 
 
-async def simulate(folder: Path, days: int) -> dict[str, float]:
+async def simulate(folder: Path, days: int, *, deletes: bool) -> dict[str, float]:
     settings = Settings.model_validate({"data_dir": folder / "data", "config_dir": folder / "config"})
     end = BEGIN + timedelta(days=days)
     node = build(settings, clock=ManualClock(BEGIN))
@@ -197,15 +197,18 @@ async def simulate(folder: Path, days: int) -> dict[str, float]:
         started = time.perf_counter() - began
         await node.engine.stop()
         found = {"wakes": float(days * WAKES_A_DAY), "start_ms": started * 1000} | await look(node, year)
-        return found | await delete_old(node, year)
+        return found | (await delete_old(node, year) if deletes else {})
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--days", type=int, default=365)
+    parser.add_argument(
+        "--keep", action="store_true", help="delete nothing, which takes as long as filling it"
+    )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="wakeful-bench-") as folder:
-        figures = asyncio.run(simulate(Path(folder), args.days))
+        figures = asyncio.run(simulate(Path(folder), args.days, deletes=not args.keep))
     OUT.parent.mkdir(exist_ok=True)
     OUT.write_text(json.dumps(figures, indent=2) + "\n")
     for name, value in figures.items():
