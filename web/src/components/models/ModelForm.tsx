@@ -67,7 +67,7 @@ export function ModelForm({ provider, model, onSaved, children, cancel }: Props)
   );
   const isKeyUsual = provider.needs_key || !provider.is_local || model !== null;
   return (
-    <Form onSubmit={() => save.mutate(true)}>
+    <Form act={save} onSubmit={() => save.mutate(true)}>
       {provider.note && <p className="muted small">{provider.note}</p>}
       {hasAddress && address}
       {isKeyUsual && keyField}

@@ -84,6 +84,7 @@ export function PauseReason({ pause: { agent_id, until, reason } }: { pause: Pau
   return (
     <Form
       className="pause-reason"
+      act={act}
       onSubmit={() => act.mutate(written.trim())}
       onKeyDown={(event) => event.key === "Escape" && setWritten(null)}
     >

@@ -77,7 +77,7 @@ export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
       title={wake ? "Edit scheduled run" : sessionId === null ? "Schedule the next run" : "Schedule a run"}
       onClose={onClose}
     >
-      <Form onSubmit={() => save.mutate(undefined)}>
+      <Form act={save} onSubmit={() => save.mutate(undefined)}>
         <label className="field">
           What the agent should do
           <textarea

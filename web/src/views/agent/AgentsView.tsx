@@ -95,7 +95,7 @@ function NewAgent({ onClose }: { onClose: () => void }) {
   );
   return (
     <Dialog title="New agent" onClose={onClose}>
-      <Form onSubmit={() => make.mutate(undefined)}>
+      <Form act={make} onSubmit={() => make.mutate(undefined)}>
         <label className="field">
           Name
           <input

@@ -43,7 +43,7 @@ export function SessionMenu({ session, agent }: { session: SessionDetail; agent:
       </Menu>
       {open === "rename" && (
         <Dialog title="Rename this session" onClose={() => setOpen(null)}>
-          <Form onSubmit={() => rename.mutate(undefined)}>
+          <Form act={rename} onSubmit={() => rename.mutate(undefined)}>
             <label className="field">
               Title
               <input

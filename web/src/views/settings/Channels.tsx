@@ -125,7 +125,7 @@ function Add() {
     },
   );
   return (
-    <Form onSubmit={() => add.mutate(undefined)}>
+    <Form act={add} onSubmit={() => add.mutate(undefined)}>
       <div className="row wrap">
         <input
           value={name}

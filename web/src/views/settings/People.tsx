@@ -82,7 +82,7 @@ export function People({ meId }: { meId: string }) {
           </p>
         </div>
       )}
-      <Form className="row wrap" onSubmit={() => add.mutate(undefined)}>
+      <Form className="row wrap" act={add} onSubmit={() => add.mutate(undefined)}>
         <input
           value={name}
           required

@@ -70,7 +70,7 @@ export function Tokens() {
           )}
         </div>
       )}
-      <Form className="row wrap" onSubmit={() => make.mutate(undefined)}>
+      <Form className="row wrap" act={make} onSubmit={() => make.mutate(undefined)}>
         <input
           value={name}
           required

@@ -188,7 +188,7 @@ function Add({ onReveal }: { onReveal: (made: RevealedWebhookShape) => void }) {
     },
   );
   return (
-    <Form onSubmit={() => add.mutate(undefined)}>
+    <Form act={add} onSubmit={() => add.mutate(undefined)}>
       <div className="row wrap">
         <input
           value={name}

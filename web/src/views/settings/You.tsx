@@ -23,7 +23,7 @@ export function You() {
       title="Your time zone"
       text="Used for times such as “tomorrow at 9”, and by agents without their own time zone."
     >
-      <Form className="row wrap" onSubmit={() => save.mutate((written ?? saved).trim())}>
+      <Form className="row wrap" act={save} onSubmit={() => save.mutate((written ?? saved).trim())}>
         <input
           value={written ?? saved}
           required

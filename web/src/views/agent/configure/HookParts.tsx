@@ -99,7 +99,7 @@ export function Rotate({ hook, onReveal, onClose }: RotateProps) {
   );
   return (
     <Dialog title={`Rotate the secret of ${hook.name}`} onClose={onClose}>
-      <Form onSubmit={() => rotate.mutate(undefined)}>
+      <Form act={rotate} onSubmit={() => rotate.mutate(undefined)}>
         <p>The secret before is accepted for another 24 hours, so that no delivery is lost meanwhile.</p>
         <label className="stack">
           Secret that the sender made; leave it empty to have one made here

@@ -53,7 +53,7 @@ export function NewHookForm({ agent, onDone }: Props) {
     [["hooks"]],
   );
   return (
-    <Form className="stack new-hook" aria-label="New hook" onSubmit={() => add.mutate(undefined)}>
+    <Form className="stack new-hook" aria-label="New hook" act={add} onSubmit={() => add.mutate(undefined)}>
       <div className="row wrap">
         <input
           value={name}

@@ -39,7 +39,7 @@ export function ImportDialog({ agent, table, onDone, onClose }: Props) {
       {write.data ? (
         <Report done={write.data} onShow={() => onDone(write.data.table)} />
       ) : (
-        <Form onSubmit={() => file && write.mutate(file)}>
+        <Form act={write} onSubmit={() => file && write.mutate(file)}>
           <label className="field">
             File
             <input

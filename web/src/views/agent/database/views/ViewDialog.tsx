@@ -70,7 +70,7 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
   const problem = save.error ?? attempt.error;
   return (
     <Dialog title={view ? `Edit ${view.name}` : "New view"} onClose={onClose}>
-      <Form onSubmit={() => save.mutate(undefined)}>
+      <Form act={save} onSubmit={() => save.mutate(undefined)}>
         {!view && (
           <label className="field">
             Name

@@ -22,7 +22,7 @@ export function EditMessage({ message, turn, onSend, onClose }: Props) {
   const hint = useId();
   const send = useAct(async () => onSend?.(message, text.trim()), [["runs"]], onClose);
   return (
-    <Form className="edit-message" onSubmit={() => send.mutate(undefined)}>
+    <Form className="edit-message" act={send} onSubmit={() => send.mutate(undefined)}>
       <textarea
         // biome-ignore lint/a11y/noAutofocus: it replaces the text whose Edit button was just pressed
         autoFocus
