@@ -203,9 +203,7 @@ async def simulate(folder: Path, days: int, *, deletes: bool) -> dict[str, float
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--days", type=int, default=365)
-    parser.add_argument(
-        "--keep", action="store_true", help="delete nothing, which takes as long as filling it"
-    )
+    parser.add_argument("--keep", action="store_true", help="delete nothing, which takes as long as filling it")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="wakeful-bench-") as folder:
         figures = asyncio.run(simulate(Path(folder), args.days, deletes=not args.keep))
