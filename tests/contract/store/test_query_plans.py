@@ -80,6 +80,45 @@ async def test_postgres_keeps_a_plan_from_an_empty_table_that_fits_a_full_one(po
     assert "Sort" not in steps
 
 
+LIVE = {
+    "add_wakes": "wakes_live_of_session",
+    "live_wakes_of_session": "wakes_live_of_session",
+    "live_wakes_of_user": "wakes_live_of_user",
+    "count_live_wakes": "wakes_live_of_user",
+}
+
+
+@pytest.mark.parametrize("name", LIVE)
+def test_sqlite_finds_what_is_still_to_run_without_all_that_has(connection, name):
+    query = queries.for_sqlite()[name]
+    steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query.sql}", [None] * len(query.names))]
+    assert [step for step in steps if f"INDEX {LIVE[name]} " in step], steps
+
+
+async def test_postgres_finds_what_is_still_to_run_without_all_that_has(postgres_url):
+    database = PostgresDatabase(postgres_url)
+    await database.open()
+    await migrate(database, load_migrations("postgres"), now=0)
+
+    async def plans(statements: Statements) -> dict[str, str]:
+        connection, found = statements.connection, dict[str, str]()
+        for name in LIVE:
+            query = queries.for_postgres()[name]
+            is_number = {"of_scheduler", "before", "after", "most"}
+            kinds = ["BIGINT" if parameter in is_number else "TEXT" for parameter in query.names]
+            if "json_populate_recordset" in query.sql:
+                kinds = ["JSON"]
+            await connection.execute(f"PREPARE plan_{name} ({', '.join(kinds)}) AS {query.sql}")
+            values = ["'[]'" if kind == "JSON" else "'1'" for kind in kinds]
+            rows = await connection.fetch(f"EXPLAIN EXECUTE plan_{name} ({', '.join(values)})")
+            found[name] = "\n".join(row[0] for row in rows)
+        return found
+
+    found = await database.write(plans)
+    await database.close()
+    assert {name: index in found[name] for name, index in LIVE.items()} == dict.fromkeys(LIVE, True), found
+
+
 def test_every_column_of_a_wake_and_a_run_is_written_when_it_is_added():
     for name, kind, renamed in (("add_wakes", Wake, {"every": "interval_seconds"}), ("add_runs", Run, {})):
         columns = set(queries.for_postgres()[name].names)

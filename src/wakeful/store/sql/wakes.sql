@@ -46,7 +46,16 @@ WHERE
     user_id = :user_id
     AND (CAST(:agent_id AS TEXT) IS NULL OR agent_id = :agent_id)
     AND (CAST(:status AS TEXT) IS NULL OR status = :status)
-    AND (:is_live = 0 OR status IN ('pending', 'queued'))
+    AND (CAST(:after AS BIGINT) IS NULL OR nominal_at > :after OR (nominal_at = :after AND id > :after_id))
+ORDER BY nominal_at, id LIMIT :most;
+
+-- name: live_wakes_of_user
+-- The same for those that are still to run: a query of its own, so that the index of those few is used.
+SELECT * FROM wakes
+WHERE
+    user_id = :user_id AND status IN ('pending', 'queued')
+    AND (CAST(:agent_id AS TEXT) IS NULL OR agent_id = :agent_id)
+    AND (CAST(:status AS TEXT) IS NULL OR status = :status)
     AND (CAST(:after AS BIGINT) IS NULL OR nominal_at > :after OR (nominal_at = :after AND id > :after_id))
 ORDER BY nominal_at, id LIMIT :most;
 
@@ -56,7 +65,14 @@ SELECT * FROM wakes
 WHERE
     session_id = :session_id
     AND (CAST(:of_scheduler AS BIGINT) IS NULL OR CASE WHEN kind = 'recall' THEN 0 ELSE 1 END = :of_scheduler)
-    AND (:is_live = 0 OR status IN ('pending', 'queued'))
+    AND (CAST(:before AS BIGINT) IS NULL OR created_at < :before OR (created_at = :before AND id < :before_id))
+ORDER BY created_at DESC, id DESC LIMIT :most;
+
+-- name: live_wakes_of_session
+SELECT * FROM wakes
+WHERE
+    session_id = :session_id AND status IN ('pending', 'queued')
+    AND (CAST(:of_scheduler AS BIGINT) IS NULL OR CASE WHEN kind = 'recall' THEN 0 ELSE 1 END = :of_scheduler)
     AND (CAST(:before AS BIGINT) IS NULL OR created_at < :before OR (created_at = :before AND id < :before_id))
 ORDER BY created_at DESC, id DESC LIMIT :most;
 

@@ -137,12 +137,11 @@ class WakeRows:
         """Return a page of a user's wakes, the soonest first."""
         at, after_id = (None, None) if after is None else (to_micros(after[0]), after[1])
         rows = await self._statements.fetch(
-            "wakes_of_user",
+            "live_wakes_of_user" if is_live else "wakes_of_user",
             {
                 "user_id": user_id,
                 "agent_id": agent_id,
                 "status": status,
-                "is_live": int(is_live),
                 "after": at,
                 "after_id": after_id,
                 "most": most,
@@ -168,12 +167,12 @@ class WakeRows:
         params = {
             "session_id": session_id,
             "of_scheduler": None if door is None else int(door == "scheduler"),
-            "is_live": int(is_live),
             "before": at,
             "before_id": before_id,
             "most": most,
         }
-        return [WAKES.read(row) for row in await self._statements.fetch("wakes_of_session", params)]
+        query = "live_wakes_of_session" if is_live else "wakes_of_session"
+        return [WAKES.read(row) for row in await self._statements.fetch(query, params)]
 
     async def due(self, now: datetime, most: int, skip: int = 0) -> list[DueWake]:
         """Return a page of the due wakes, without those that another node has locked."""
