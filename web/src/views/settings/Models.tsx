@@ -41,11 +41,13 @@ export function Models() {
           {fallback && <DemoRow fallback={fallback} />}
         </ul>
       )}
-      <div>
-        <button type="button" onClick={() => setAdding(true)}>
-          Connect a model
-        </button>
-      </div>
+      {!models.isPending && ( // before, the list would push it away from under a click
+        <div>
+          <button type="button" onClick={() => setAdding(true)}>
+            Connect a model
+          </button>
+        </div>
+      )}
       {isAdding && <ConnectModel onClose={() => setAdding(false)} />}
     </SettingsSection>
   );
