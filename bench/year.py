@@ -161,7 +161,7 @@ async def delete_old(node: Wakeful, year: Year) -> dict[str, float]:
     vacuumed = time.perf_counter() - began - deleted
     await node.store.checkpoint()
     p99 = {f"booking_p99_ms, {what}": quantiles(taken, n=100)[98] for what, taken in waits.items() if len(taken) > 1}
-    size = node.store.database.path.stat().st_size / 1e6  # type: ignore[attr-defined]
+    size = node.store.database.path.stat().st_size / 1e6  # type: ignore[attr-defined]  (an embedded store)
     return {"delete_s": deleted, "vacuum_s": vacuumed, "store_mb_after": size} | p99
 
 

@@ -43,6 +43,22 @@ def test_sqlite_walks_through_no_growing_table(connection, name):
     assert [step for step in scanned if re.search(r"INDEX (wakes_of_session|runs_of_\w+|wakes_due)\b", step)] == []
 
 
+async def plan_of(statements: Statements, name: str) -> str:
+    """Return PostgreSQL's plan of a query with its parameters, as text."""
+    query, connection = queries.for_postgres()[name], statements.connection
+    texts = {"owner", "directory_id", "node", "mcp_servers", "user_id", "agent_id", "session_id", "status"} | {
+        "after_id",
+        "before_id",
+    }
+    kinds = ["TEXT" if parameter in texts else "BIGINT" for parameter in query.names]
+    if "json_populate_recordset" in query.sql:
+        kinds = ["JSON"]
+    await connection.execute(f"PREPARE plan_{name} ({', '.join(kinds)}) AS {query.sql}")
+    values = ["'[]'" if kind == "JSON" else "'1'" for kind in kinds]
+    rows = await connection.fetch(f"EXPLAIN EXECUTE plan_{name} ({', '.join(values)})")
+    return "\n".join(row[0] for row in rows)
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -60,20 +76,7 @@ async def test_postgres_keeps_a_plan_from_an_empty_table_that_fits_a_full_one(po
     database = PostgresDatabase(postgres_url)
     await database.open()
     await migrate(database, load_migrations("postgres"), now=0)
-    query = queries.for_postgres()[name]
-
-    async def plan(statements: Statements) -> str:
-        connection = statements.connection
-        texts = ("owner", "directory_id", "node", "mcp_servers")
-        kinds = ["TEXT" if parameter in texts else "BIGINT" for parameter in query.names]
-        if "json_populate_recordset" in query.sql:
-            kinds = ["JSON"]
-        await connection.execute(f"PREPARE one ({', '.join(kinds)}) AS {query.sql}")
-        values = ["'[]'" if kind == "JSON" else "'1'" for kind in kinds]
-        rows = await connection.fetch(f"EXPLAIN EXECUTE one ({', '.join(values)})")
-        return "\n".join(row[0] for row in rows)
-
-    steps = await database.write(plan)
+    steps = await database.write(lambda statements: plan_of(statements, name))
     await database.close()
     assert "Seq Scan" not in steps
     assert "Join Filter" not in steps  # every row compared with every other
@@ -101,18 +104,7 @@ async def test_postgres_finds_what_is_still_to_run_without_all_that_has(postgres
     await migrate(database, load_migrations("postgres"), now=0)
 
     async def plans(statements: Statements) -> dict[str, str]:
-        connection, found = statements.connection, dict[str, str]()
-        for name in LIVE:
-            query = queries.for_postgres()[name]
-            is_number = {"of_scheduler", "before", "after", "most"}
-            kinds = ["BIGINT" if parameter in is_number else "TEXT" for parameter in query.names]
-            if "json_populate_recordset" in query.sql:
-                kinds = ["JSON"]
-            await connection.execute(f"PREPARE plan_{name} ({', '.join(kinds)}) AS {query.sql}")
-            values = ["'[]'" if kind == "JSON" else "'1'" for kind in kinds]
-            rows = await connection.fetch(f"EXPLAIN EXECUTE plan_{name} ({', '.join(values)})")
-            found[name] = "\n".join(row[0] for row in rows)
-        return found
+        return {name: await plan_of(statements, name) for name in LIVE}
 
     found = await database.write(plans)
     await database.close()
