@@ -5,6 +5,7 @@ import json
 import socket
 import sys
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -266,6 +267,28 @@ async def test_a_run_is_stopped_while_a_server_starts(settings):
             assert (await server.stop(session))["ok"]
             assert (await client.until("stream_stopped"))[-1]["type"] == "stream_stopped"
         assert await is_starting()
+
+
+@pytest.mark.parametrize(("kind", "source"), [("recall", "recall"), ("message", "scheduled"), ("session", "scheduled")])
+async def test_a_stream_that_has_started_has_the_message_that_woke_the_agent(settings, kind, source):
+    """A client loads the session when it sees `stream_start`; the agent's servers may take a minute longer."""
+    async with running_server(settings, mcp={"bad": program("bad", "--hang")}, mcp_start_seconds=60) as server:
+        await server.change_agent(mcp_servers=["bad"])
+        preloaded = [{"role": "user", "content": "Hi."}] if kind == "session" else []
+        config = {"preloaded_messages": preloaded} if preloaded else None
+        await server.book(await server.session(), "Check the milk.", kind=kind, session_config=config)
+        session = (await eventually(partial(running, server)))[0]["session_id"]
+        expected = [*[(each["content"], "preloaded") for each in preloaded], ("Check the milk.", source)]
+        async with server.watch(session, is_fresh=False) as client:
+            await client.until("stream_start")
+            assert [(each["content"], each["source"]) for each in await server.messages(session)] == expected
+            await server.stop(session)
+            await client.until("stream_stopped")
+        assert [(each["content"], each["source"]) for each in await server.messages(session)] == expected
+
+
+async def running(server):
+    return (await server.call("GET", "/runs", params={"status": "running"}))["runs"]
 
 
 @pytest.fixture

@@ -74,7 +74,9 @@ class AgentLoop:
             for event in _end_as_saved(RunState(self, run, await self.briefings.read(run), stop, before_call), ended):
                 yield event
             return
-        yield StreamStart()
+        wake = await insist(lambda: self.briefings.wake(run))
+        for event in _open(run, wake, len(saved_steps)):
+            yield event
         looking = self.brief(run, stop)
         try:
             async for event in looking.events(set()):
@@ -84,7 +86,7 @@ class AgentLoop:
         state = RunState(self, run, looking.result, stop, before_call)
         self.tracing.name_agent(state.briefing.agent, state.model)
         try:
-            async for event in _begin(state):
+            async for event in _resume(state):
                 yield event
             async for event in self.take_turns(state):
                 yield event
@@ -211,39 +213,50 @@ def _besides(state: RunState) -> str:
     return _prompt(state) + "".join(f"{tool.description}{tool.schema}" for tool in offered(state))
 
 
-async def _begin(state: RunState) -> AsyncGenerator[RunEvent]:
-    """Add the wake's instructions to the transcript, or resume where an earlier attempt was interrupted."""
-    own = [message for message in state.messages if message.run_id == state.run.id]
-    wake = state.briefing.wake
-    if wake is not None:
-        if not own and kind_of(wake).is_recall:
-            yield recall_update(wake, wake_fired(wake.id, state.run))  # saved with the first step, so it is sent once
-        for step in _opening(state, wake, len(own)):
-            yield step
-    for message in own:
-        if message.role == "tool" and message.data is not None:
+def _open(run: ClaimedRun, wake: Wake | None, saved: int) -> Generator[RunEvent]:
+    """Start the stream, and save the message that a wake starts with, less the steps that an earlier attempt has saved.
+
+    The message is saved in the transaction of `stream_start`: clients load the session when they see that frame.
+    """
+    steps = [] if wake is None else _opening(wake)[saved:]
+    yield from steps[:-1]
+    yield StreamStart()
+    if wake is not None and saved == 0 and kind_of(wake).is_recall:
+        yield recall_update(wake, wake_fired(wake.id, run))  # saved with the first step, so it is sent once
+    yield from steps[-1:]
+
+
+def _opening(wake: Wake) -> list[StepSaved]:
+    """Return the first steps of a woken run: the messages that its session begins with, and the instructions."""
+    label, kind = wake.comment or None, kind_of(wake)
+    config = wake.session_config or {}
+    preloaded = config.get("preloaded_messages", ()) if kind.landing == "fresh" else ()
+    source = "hook" if wake.door == "hook" else "scheduled" if kind.is_schedule else wake.kind
+    return [
+        *(
+            StepSaved(
+                role=each["role"],
+                content=each["content"],
+                data={"preloaded": dict(each)},
+                source="preloaded",
+                label=label,
+            )
+            for each in preloaded
+        ),
+        StepSaved(role="user", content=wake.instructions, is_recall=kind.is_recall, source=source, label=label),
+    ]
+
+
+async def _resume(state: RunState) -> AsyncGenerator[RunEvent]:
+    """Add what a hook has received, and continue where an earlier attempt was interrupted."""
+    wake, data = state.briefing.wake, state.briefing.hook_data
+    if wake is not None and data is not None and not state.has_notice("hook"):
+        yield state.step("notice", payload.frame(data), {"note": "hook"}, label=wake.comment or None)
+    for message in state.own("tool"):
+        if message.data is not None:
             code = message.data["metadata"].get("code")
             state.mishaps.note(message.data["tool"], message.data["args"], message.content, code)
-    if own:
-        async for event in call_all(state, open_calls(state.messages), is_first_begun=True):
-            yield event
-        for event in resume(state):
-            yield event
-
-
-def _opening(state: RunState, wake: Wake, count: int) -> list[StepSaved]:
-    """Return the first steps of a woken run, without the `count` that an earlier attempt has saved."""
-    label, kind = wake.comment or None, kind_of(wake)
-    preloaded = state.briefing.session_config.get("preloaded_messages", ()) if kind.landing == "fresh" else ()
-    steps = [
-        state.step(each["role"], each["content"], {"preloaded": dict(each)}, source="preloaded", label=label)
-        for each in preloaded[count:]
-    ]
-    data = state.briefing.hook_data
-    if count <= len(preloaded):
-        source = "scheduled" if kind.is_schedule else wake.kind
-        source = source if data is None else "hook"
-        steps.append(state.step("user", wake.instructions, is_recall=kind.is_recall, source=source, label=label))
-    if data is not None and count <= len(preloaded) + 1:
-        steps.append(state.step("notice", payload.frame(data), {"note": "hook"}, label=label))
-    return steps
+    async for event in call_all(state, open_calls(state.messages), is_first_begun=True):
+        yield event
+    for event in resume(state):
+        yield event

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from wakeful.clock import Clock
 from wakeful.domain.events import RunEvent, StepSaved, StreamEnd
@@ -126,7 +126,7 @@ class RunState:
     def was_asked_to_finish(self) -> bool:
         return self.has_notice("budget")
 
-    def has_notice(self, code: ServerNoteCode) -> bool:
+    def has_notice(self, code: ServerNoteCode | Literal["hook"]) -> bool:
         """Return whether this run, in any attempt, has told the model this."""
         return any((message.data or {}).get("note") == code for message in self.own("notice"))
 

@@ -73,6 +73,11 @@ class Briefings:
         self._show_views = show_views
         self._describe_database = describe_database
 
+    async def wake(self, run: ClaimedRun) -> Wake | None:
+        """Return the wake of a run, to save its instructions before the rest is read."""
+        wake_id = run.wake_id
+        return None if wake_id is None else await self._store.read(lambda tx: tx.wakes.read(wake_id), is_single=True)
+
     async def read(self, run: ClaimedRun) -> Briefing:
         now, session_id = self._clock.now(), run.session_id
 

@@ -140,7 +140,9 @@ export class SessionStream {
     });
   }
 
-  /** Reload until the run's message is saved: a wake does that at its start, and another client may have sent it. */
+  /** Load the message that the run answers, of a wake or of another client; it is saved with `stream_start`.
+   *
+   * Repeated if the request failed, or if the server is of an earlier version, which saved a wake's message later. */
   private async loadOpening(runId: string): Promise<SessionDetail | undefined> {
     for (let pause = 150; ; pause *= 2) {
       const saved = await this.load();
