@@ -1,6 +1,7 @@
 """The body of a delivery as the agent reads it: data in a message of its own, a long one also as a file."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wakeful.domain.hooks.hooks import HookDelivery
@@ -8,7 +9,10 @@ from wakeful.domain.quoting import quote_block, quote_line
 
 MAX_INLINE = 32_000  # bytes in the message, of all deliveries of a run
 FOLDER = "inbox"
+MAX_FILES = 200  # there: older ones are deleted, so that a busy hook does not fill the workspace
 FRAME = "The hook "  # how the message with the data begins
+
+_OUR_FILE = re.compile(rf"{FOLDER}/[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}\.json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +48,12 @@ def find_long(payloads: Sequence[Payload]) -> list[Payload]:
     return long
 
 
+def find_old(paths: Iterable[str], added: Iterable[str]) -> list[str]:
+    """Return which files of earlier deliveries to delete when these are added. An id, and so a name, sorts by time."""
+    ours = {path for path in paths if _OUR_FILE.fullmatch(path)}
+    return sorted(ours.union(added))[:-MAX_FILES]
+
+
 def frame(data: HookData) -> str:
     """Return the message with the deliveries of a run, quoted as data."""
     long, left = {each.path for each in find_long(data.payloads)}, MAX_INLINE
@@ -69,7 +79,7 @@ def _frame(payload: Payload, left: int, *, is_long: bool, unsaved: str | None) -
     if not is_long:
         return f"{head}:\n{quote_block(text)}"
     rest = (
-        f"The whole body is the file {payload.path} in your workspace."
+        f"The whole body is the file {payload.path} in your workspace. The last {MAX_FILES} such files are kept."
         if unsaved is None
         else f"The whole body could not be saved to your workspace: {unsaved}"
     )

@@ -42,8 +42,14 @@ class HookPayloads:
 
 
 def _write(workspace: Workspace, payloads: Sequence[Payload]) -> dict[str, str]:
-    """Write bodies to files, and return why not, by path, where the workspace is full."""
+    """Write bodies to files in place of the oldest, and return why not, by path, where the workspace is full."""
     unsaved: dict[str, str] = {}
+    try:
+        there = [entry.path for entry in workspace.entries(rules.FOLDER) if entry.kind == "file"]
+    except WakefulError:  # there is none yet; what else is wrong with it, the writing below reports
+        there = []
+    for path in rules.find_old(there, [each.path for each in payloads]):
+        workspace.unlink(path)
     for each in payloads:
         try:
             workspace.write(each.path, each.body or b"", append=False, limits=_LIMITS)

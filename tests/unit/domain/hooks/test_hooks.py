@@ -1,10 +1,11 @@
 """Ids, events and filters of deliveries, and how an agent reads them."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from wakeful.domain import ids
 from wakeful.domain.errors import Invalid
 from wakeful.domain.hooks import hooks, payload
 from wakeful.domain.hooks.hooks import Hook, HookDelivery
@@ -163,6 +164,13 @@ def test_several_deliveries_share_the_room():
     assert "2 deliveries" in text
     assert text.count("b" * 1_000) == 1
     assert "inbox/row-2.json" in text
+
+
+def test_the_last_files_are_kept_and_others_in_the_folder_are_not_ours():
+    made = [f"inbox/{ids.new_id(NOW + timedelta(seconds=number))}.json" for number in range(payload.MAX_FILES + 3)]
+    assert payload.find_old(made[:-2], made[-2:]) == made[:3]
+    assert payload.find_old(made, made[-2:]) == made[:3]  # done again
+    assert payload.find_old(["inbox/notes.json", "inbox/plan.md", *made[3:-1]], made[-1:]) == []
 
 
 def test_a_body_that_could_not_be_saved_or_is_gone_is_said_so():
