@@ -106,7 +106,7 @@ async def test_a_long_body_is_a_file_in_the_workspace(server):
     assert "the end" in server.provider.last["messages"][-1]["content"]
 
 
-async def test_files_of_long_bodies_do_not_fill_the_workspace(sqlite_server):  # on PostgreSQL, the files here are a cache
+async def test_files_of_long_bodies_do_not_fill_the_workspace(sqlite_server):  # on PostgreSQL, they are a cache
     async with sqlite_server.as_new_owner() as server:
         inbox = await server.folder() / "workspace" / "inbox"
         inbox.mkdir(parents=True)
