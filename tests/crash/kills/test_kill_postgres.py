@@ -4,7 +4,10 @@ import random
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -23,6 +26,7 @@ from crash.crash_harness import (
     stop,
 )
 from crash.node_process import STEPS
+from harness import Harness
 
 KILLS = 500 if IS_LONG else 12
 WAKES = 10_000 if IS_LONG else 240
@@ -212,10 +216,12 @@ def test_wakes_fire_although_the_news_is_cut_off_again_and_again(tmp_path, postg
 
 
 def book_while_nobody_can_listen(harness: CrashHarness) -> None:
-    is_over = threading.Event()
+    is_over, may_cut = threading.Event(), threading.Event()
 
     def cut_off() -> None:
         while not is_over.wait(0.02):
+            if not may_cut.is_set():
+                continue
             cut.append(len(harness.query(f"SELECT pg_terminate_backend(pid) FROM ({LISTENING}) AS listening")))
 
     cut: list[int] = []
@@ -224,10 +230,16 @@ def book_while_nobody_can_listen(harness: CrashHarness) -> None:
         thread.start()
         try:
             for seed in range(5):
-                harness.book(book_many(40, seconds=0.5, seed=seed))
+                may_cut.clear()  # the node that books has to hear itself once, or it does not start
+                harness.book(partial(cut_and_book, may_cut, book_many(40, seconds=0.5, seed=seed)))
             harness.wait_until_done(seconds=20)
         finally:
             is_over.set()
             thread.join()
     check_everything_happened_once(harness, 200)
     assert sum(cut) > 5, "nobody was cut off"
+
+
+async def cut_and_book(may_cut: threading.Event, book: Callable[[Harness], Any], node: Harness) -> None:
+    may_cut.set()
+    await book(node)
