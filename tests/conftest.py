@@ -136,7 +136,7 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
     """An empty database for one test. Emptying a used one is ten times faster than creating another."""
     name = _take(_emptied, postgres_server)
     yield _renamed(postgres_server, name)
-    _empty(_renamed(postgres_server, name))
+    empty_database(_renamed(postgres_server, name))
     _emptied.append(name)
 
 
@@ -173,7 +173,8 @@ def _take(waiting: list[str], server: str) -> str:
     return name
 
 
-def _empty(url: str) -> None:
+def empty_database(url: str) -> None:
+    """Drop all tables, and end the connections that may have them locked."""
     asyncio.run(_execute(url, _EMPTY))
 
 

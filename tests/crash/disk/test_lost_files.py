@@ -3,7 +3,6 @@
 In the long form every file of the data and the config directory is cut in every way, on both stores.
 """
 
-import asyncio
 import os
 import random
 import re
@@ -12,11 +11,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import asyncpg
 import pytest
 
 import forked_process
-from conftest import IS_LONG
+from conftest import IS_LONG, empty_database
 from used_data import COLUMNS, Place, Running
 
 TITLES = ["one", "two", "three"]
@@ -143,7 +141,7 @@ def test_a_first_start_that_was_killed_goes_on(tmp_path, request, backend):
     ledger: Counter[str] = Counter()
     for number in range(KILLS if backend == "embedded" else KILLS // 2):
         if url is not None:
-            asyncio.run(empty(url))  # another device key would be refused there
+            empty_database(url)  # another device key would be refused there
         place = Place(tmp_path / str(number), url)
         place.folder.mkdir()
         kill_after(place, "config/*", chance.uniform(0.0, 0.4))
@@ -152,14 +150,6 @@ def test_a_first_start_that_was_killed_goes_on(tmp_path, request, backend):
             [_] = running.get("/agents")["agents"]
             assert not TELLING & set(running.notices())
     print("killed when it had made:", dict(ledger))
-
-
-async def empty(url: str) -> None:
-    connection = await asyncpg.connect(url)
-    try:
-        await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-    finally:
-        await connection.close()
 
 
 def find_stage(place: Place) -> str:

@@ -16,7 +16,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from secrets import token_hex
 
-import asyncpg
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -29,7 +28,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from conftest import IS_LONG
+from conftest import IS_LONG, empty_database
 from harness import DAY, HOUR, MINUTE, NOON, SECOND, Harness
 from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.types import FOREVER, Run, Wake
@@ -557,15 +556,7 @@ def test_sqlite_keeps_every_promise_of_the_model():
 
 def test_postgres_keeps_every_promise_of_the_model(postgres_url, tmp_path):
     def begin() -> Engine:
-        asyncio.run(empty(postgres_url))
+        empty_database(postgres_url)
         return Engine({"data_dir": tmp_path, "config_dir": tmp_path, "database_url": postgres_url, "lease_seconds": 30})
 
     run_state_machine_as_test(begin, settings=profile(8, 200))
-
-
-async def empty(url: str) -> None:
-    connection = await asyncpg.connect(url)
-    try:
-        await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-    finally:
-        await connection.close()
