@@ -24,7 +24,7 @@ from wakeful.server.login import login
 from wakeful.server.login.attempts import Tries
 from wakeful.server.rest.people import accounts as rest_accounts
 from wakeful.server.ws.protocol import Wire
-from wakeful.service.people.accounts import Accounts, NewLogin
+from wakeful.service.people.accounts import NewLogin
 from wakeful.service.people.first_start import settle_owner
 
 ADDRESS = "http://127.0.0.1:8420"
@@ -35,7 +35,7 @@ class Doors:
     """A gate in front of the login and account routes, and the owner's token."""
 
     def __init__(self, node: Wakeful, clock: ManualClock, owner: Identity, secret: str) -> None:
-        self.accounts = Accounts(node.store, node.clock)
+        self.accounts = node.services.accounts
         self.clock = clock
         self.owner = owner
         self.secret = secret
@@ -164,9 +164,10 @@ async def hear(
     query: str = "",
     origin: str | None = None,
     host: str = "127.0.0.1",
+    path: str = "/ws/who",
 ) -> Any:
     """Open a socket and return the first frame."""
-    address = f"ws://{host}:{port}/ws/who{query}"
+    address = f"ws://{host}:{port}{path}{query}"
     async with connect(
         address, additional_headers=headers, origin=cast(Any, origin), proxy=None, host="127.0.0.1", port=port
     ) as socket:

@@ -1,7 +1,11 @@
 """Backups of the data of version 0.1, and restores of them, also by processes that are killed at a step."""
 
+import io
+import json
 import os
 import signal
+import tarfile
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +14,8 @@ from upgrade.old_data import OldData, copy_old_data
 from wakeful.app.backup.backups import back_up_stopped, read_keys
 from wakeful.app.backup.restoring import RestoreOptions, Result, finish_restore, restore_backup
 from wakeful.config import Settings
-from wakeful.service.backup.age import Identity
+from wakeful.service.backup.age import Decryptor, Encryptor, Identity
+from wakeful.service.backup.archive import HEAD, KEYS, MANIFEST
 
 IDENTITY = Identity(bytes(range(32)))
 
@@ -91,3 +96,48 @@ def _finish_and_die_at_rename(settings: dict[str, Any]) -> None:
 
     Path.rename = rename_and_die  # pyright: ignore[reportAttributeAccessIssue]
     finish_restore(Settings.model_validate(settings))
+
+
+def opened(file: Path) -> dict[str, tuple[tarfile.TarInfo, bytes]]:
+    """Return the members of a backup by name, with their content."""
+    with file.open("rb") as encrypted:
+        source = Decryptor(encrypted, lambda _: [IDENTITY])
+        inside = io.BytesIO(b"".join(iter(lambda: source.read(1 << 20), b"")))
+    with tarfile.open(fileobj=inside) as tar:
+        return {each.name: (each, tar.extractfile(each).read() if each.isreg() else b"") for each in tar}
+
+
+def forge(file: Path, members: dict[str, bytes | str], *, mac: str | None = "as it was", mode: int = 0o600) -> Path:
+    """Change a backup as one could who can open and encrypt it: files of bytes and links to texts, with a fit manifest.
+
+    `mac` None: as Wakeful 0.2 wrote it.
+    """
+    found = opened(file)
+    for name, content in members.items():
+        info = tarfile.TarInfo(name)
+        info.mode = mode
+        if isinstance(content, str):
+            info.type, info.linkname = tarfile.SYMTYPE, content
+        found[name] = info, b"" if isinstance(content, str) else content
+    last, manifest = found.pop(MANIFEST)
+    first = [KEYS, HEAD, "settings/wakeful.toml"]
+    found = {name: found[name] for name in [*filter(found.get, first), *(each for each in found if each not in first)]}
+    said = json.loads(manifest)
+    said["entries"] = {
+        name: (len(data), sha256(data or info.linkname.encode()).hexdigest())
+        for name, (info, data) in found.items()
+        if name not in (HEAD, KEYS)
+    }
+    if mac is None:
+        said.pop("mac", None)
+    elif mac != "as it was":
+        said["mac"] = mac
+    inside = io.BytesIO()
+    with tarfile.open(fileobj=inside, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for info, data in [*found.values(), (last, json.dumps(said).encode())]:
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    encryptor = Encryptor([IDENTITY.recipient])
+    made = file.with_name(f"forged-{os.urandom(4).hex()}.age")
+    made.write_bytes(encryptor.head + encryptor.update(inside.getvalue()) + encryptor.finish())
+    return made

@@ -1,5 +1,9 @@
 """Requests in the form in which Open WebUI and LibreChat send them."""
 
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 OPEN_WEBUI_HEADERS = {  # with ENABLE_FORWARD_USER_INFO_HEADERS
@@ -7,6 +11,32 @@ OPEN_WEBUI_HEADERS = {  # with ENABLE_FORWARD_USER_INFO_HEADERS
     "X-OpenWebUI-User-Id": "5f1c2a30-0000-4000-8000-000000000001",
     "X-OpenWebUI-User-Role": "admin",
 }
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A request that Open WebUI sent, and the answer that it got and shows in the next ones."""
+
+    step: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+    answer: str
+
+    @property
+    def is_aside(self) -> bool:
+        return self.step.startswith("aside")
+
+
+def recorded_in_open_webui() -> Iterator[Recorded]:
+    """Yield the requests that Open WebUI 0.12.4 sent while it was driven as its page does, in their order.
+
+    Ids are replaced; the schemas of its tools and the texts of its tasks are shortened.
+    """
+    kept = json.loads((Path(__file__).parent / "data" / "open_webui.json").read_text())
+    for each in kept["requests"]:
+        if "tools" in each["body"]:
+            each["body"]["tools"] = kept["tools"]
+        yield Recorded(**each)
 
 
 def open_webui_chat(*messages: dict[str, Any], chat: str | None = None) -> tuple[dict[str, Any], dict[str, str]]:
@@ -45,11 +75,13 @@ def open_webui_with_documents(question: str) -> tuple[dict[str, Any], dict[str, 
     return open_webui_chat({"role": "user", "content": text})
 
 
-def librechat_chat(*messages: dict[str, Any], conversation: str | None = None) -> tuple[dict[str, Any], dict[str, str]]:
+def librechat_chat(
+    *messages: dict[str, Any], conversation: str | None = None, person: str | None = "665f1c2a0000000000000001"
+) -> tuple[dict[str, Any], dict[str, str]]:
     """Return body and headers of a message. Before the first answer the conversation has no id."""
     body = {
         "model": "Wakeful",
-        "user": "665f1c2a0000000000000001",
+        **({} if person is None else {"user": person}),
         "stream": True,
         "stream_options": {"include_usage": True},
         "messages": list(messages),

@@ -22,9 +22,12 @@ _VARYING = {
     "rest": ".*",
     "id": r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
     "time": r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?",
+    "clock": r"(?:today|tomorrow) \d\d:\d\d",
     "gap": r" {2,}",
 }
-_PARTS = re.compile(rf"(?P<rest>…)|(?P<id>{_VARYING['id']})|(?P<time>{_VARYING['time']})|(?P<gap> {{2,}})|.")
+_PARTS = re.compile(
+    "|".join((*(f"(?P<{kind}>{form})" for kind, form in _VARYING.items() if kind != "rest"), "(?P<rest>…)", "."))
+)
 _SERVES = re.compile(r"\b(make|wakeful) serve\b")
 
 

@@ -298,6 +298,7 @@ async def improvise(exchange: Exchange) -> None:
     last = exchange.request.body["messages"][-1]
     content = last["content"]
     words = content if isinstance(content, str) else " ".join(part.get("text", "[image]") for part in content)
+    words = words.partition("they are not from your user:\n> ")[2] or words  # instructions that an agent booked
     verb, _, rest = words.partition(" ")
     if last["role"] == "tool":
         await stream(*text("The tool said: ", words), usage(10, 2))(exchange)

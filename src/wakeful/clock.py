@@ -140,11 +140,15 @@ class ManualClock:
     async def measure(self) -> None:
         pass
 
+    def suspend(self, by: timedelta) -> None:
+        """Jump by a time in which nothing ran, as when a machine is suspended."""
+        self._stepped_by += by
+        self.advance(by)
+
     def step(self, by: timedelta) -> None:
         """Jump by a time that has not passed, as when someone sets the clock."""
-        self._stepped_by += by
-        self._stepped_at = (self._now + by - self._stepped_by - _EPOCH).total_seconds()
-        self.advance(by)
+        self.suspend(by)
+        self._stepped_at = self.monotonic()
 
     def set(self, now: datetime) -> None:
         """Move to an instant, also backwards, and end the waits that are due."""

@@ -1,9 +1,11 @@
 """Every setting, read once: the TOML file in the config directory, then the environment, which wins."""
 
+import json
 import os
 import re
 import socket
-from collections.abc import Callable, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from ipaddress import ip_address, ip_network
@@ -25,6 +27,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from wakeful import sources
+from wakeful.domain.addresses import hide_login
 from wakeful.domain.agents.mcp_servers import McpServer, read_servers
 from wakeful.domain.backup.recipients import parse_recipient
 from wakeful.domain.backup.schedule import parse_every
@@ -33,7 +36,7 @@ from wakeful.domain.models.models import Model
 from wakeful.domain.models.names import check_written
 from wakeful.domain.models.settings import read_models
 from wakeful.domain.pings import check_ping_url, path_of
-from wakeful.sources import DEFAULT_HOST, DEFAULT_PORT, FILE_NAME, PREFIX, TOKEN_FILE, Given, as_variable
+from wakeful.sources import DEFAULT_HOST, DEFAULT_PORT, FILE_NAME, PREFIX, TOKEN_FILE, Given, as_variable, is_loopback
 
 __all__ = [
     "TOKEN_FILE",
@@ -41,6 +44,7 @@ __all__ = [
     "SettingValue",
     "Settings",
     "describe_settings",
+    "find_risks",
     "load_settings",
     "name_of",
     "secrets_of",
@@ -90,7 +94,8 @@ def _check_web_address(url: str | None) -> str | None:
     if url is None:
         return None
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
+    is_plain = parts.hostname and parts.port != 0 and not parts.username and not parts.password
+    if parts.scheme not in ("http", "https") or not is_plain:
         raise ValueError("not a plain web address")
     return url
 
@@ -109,7 +114,7 @@ def _check_public_url(url: str | None) -> str | None:
     if checked is None:
         return None
     parts = urlsplit(checked)
-    if parts.query or parts.fragment or parts.port == 0:
+    if parts.query or parts.fragment:
         raise ValueError("more than a host and a path")
     return checked.rstrip("/")
 
@@ -126,9 +131,17 @@ def _check_network(network: str) -> str:
 
 
 def _check_postgres(url: SecretStr | None) -> SecretStr | None:
-    if url is not None and not url.get_secret_value().startswith(("postgresql://", "postgres://")):
+    if url is not None and not is_postgres(url.get_secret_value()):
         raise ValueError("not a PostgreSQL address")
     return url
+
+
+def is_postgres(url: str) -> bool:
+    """Return whether a text is an address of a PostgreSQL database, or of several hosts of it."""
+    # A password with a plain / or # ends the part with the hosts, and the driver would print it as a wrong port.
+    hosts = re.split("[/?#]", url.partition("://")[2])[0].rpartition("@")[2].split(",")
+    ports = [host.rpartition("]")[2].partition(":")[2] for host in hosts]
+    return url.startswith(("postgresql://", "postgres://")) and all(not port or port.isdecimal() for port in ports)
 
 
 def _check_printable(secret: SecretStr | None) -> SecretStr | None:
@@ -150,7 +163,7 @@ def _check_ping_url(url: SecretStr | None) -> SecretStr | None:
 def _check_collector(url: str | None) -> str | None:
     checked = _check_web_address(url)
     # A key in the address would be shown; it has a setting of its own.
-    if checked is not None and (urlsplit(checked).query or urlsplit(checked).fragment or urlsplit(checked).port == 0):
+    if checked is not None and (urlsplit(checked).query or urlsplit(checked).fragment):
         raise ValueError("more than a host and a path")
     return checked
 
@@ -227,7 +240,10 @@ class Settings(BaseModel):
     database_url: Annotated[
         SecretStr | None,
         AfterValidator(_check_postgres),
-        Says(accepts="an address that starts with postgresql:// or postgres://", default="embedded SQLite"),
+        Says(
+            accepts="an address that starts with postgresql:// or postgres://, its password percent-encoded",
+            default="embedded SQLite",
+        ),
     ] = Field(None, description="The PostgreSQL database that several nodes share.")
     node_name: Annotated[str | None, Says(accepts="up to 100 characters without spaces", default="the host name")] = (
         Field(None, pattern=WORD, max_length=100, description="The name of this node in runs, logs and metrics.")
@@ -380,6 +396,21 @@ class Settings(BaseModel):
     )
 
     sockets_per_token: Whole = _number(50, 1, 100_000, "How many sockets one token may have open at a time.")
+    connections_per_token: Whole = _number(
+        100,
+        1,
+        100_000,
+        "How many connections besides sockets one token may have open. A connection belongs to the token of its last "
+        "request, also while it is idle and behind a proxy, so requests in progress are counted too. Beyond the limit, "
+        "an idle one is closed; if all have a request in progress, the next gets 429.",
+    )
+    waits_per_token: Whole = _number(
+        20,
+        1,
+        100_000,
+        "How many requests of one token may wait at a time: `get_run` and `ask_agent` over MCP with `wait_seconds`, "
+        "and `GET /logs` with `wait`.",
+    )
     unauthenticated_connections: Whole = _number(
         256,
         8,
@@ -475,6 +506,13 @@ class Settings(BaseModel):
     max_attempts: Whole = _number(
         3, 1, 100, "How often a crash may interrupt a run that had reached a model or tool call, before it is given up."
     )
+    outage_hold_seconds: Whole = _number(
+        3600,
+        0,
+        604_800,
+        "How long a wake that fires once is held and tried again while its model does not answer; then it fails, and "
+        "the inbox says so. 0: it fails at once.",
+    )
     min_interval_seconds: Whole = _number(10, 1, 86_400, "The shortest interval of a recurring recall.")
     runs_per_hour: Whole = _number(
         60, 1, 100_000, "How many runs an agent's own bookings may start in any hour; the others wait."
@@ -484,7 +522,7 @@ class Settings(BaseModel):
         1,
         100_000,
         "How many runs one token may book or start in any hour through `/mcp` and `/v1`, and one hook; more are "
-        "refused, and booked ones wait.",
+        "refused, and booked ones wait. Chat pages may ask for titles, tags and follow-ups four times as often.",
     )
     forget_recalls_after_days: Whole = _number(
         30, 0, 3650, "Days without activity of its user after which a recurring recall ends; 0: never."
@@ -546,7 +584,7 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _check_exposure(self) -> Self:
-        if not self.allowed_hosts and not _is_loopback(self.host):
+        if not self.allowed_hosts and not is_loopback(self.host):
             raise ValueError(
                 f"host {self.host!r} can be reached from other machines, so allowed_hosts must list its host names,"
                 f" for example {PREFIX}ALLOWED_HOSTS=wakeful.example.org. Or keep host 127.0.0.1; in a container that"
@@ -570,7 +608,7 @@ class Settings(BaseModel):
             return self
         parts = urlsplit(self.public_url)
         host = str(parts.hostname)
-        if host not in self.allowed_hosts and not _is_loopback(host):
+        if host not in self.allowed_hosts and not is_loopback(host):
             raise ValueError(
                 f"public_url has the host {host!r}, which allowed_hosts does not list, so the server would refuse every"
                 f" request to it. Add it, for example {PREFIX}ALLOWED_HOSTS={host}."
@@ -596,14 +634,7 @@ class Settings(BaseModel):
     @property
     def is_reached_from_elsewhere(self) -> bool:
         """Return whether other machines can reach the server, directly or through a proxy on this one."""
-        return not all(_is_loopback(name) for name in (self.host, *self.allowed_hosts))
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+        return not all(is_loopback(name) for name in (self.host, *self.allowed_hosts))
 
 
 SECRETS = frozenset(name for name, field in Settings.model_fields.items() if SecretStr in get_args(field.annotation))
@@ -621,6 +652,34 @@ _FILE_ONLY = frozenset(
         "shell_unconfined",
     }
 )
+
+# In a settings file that somebody else may have written, these name programs, lift limits, let others in or send data
+# to other places. A restore of a backup of unknown origin lists them.
+_RISKY = frozenset((
+    "mcp", "shell_unconfined", "shell_network", "shell_read", "fetch_private_hosts", "store_encryption",
+    "token", "device_key", "host", "allowed_hosts", "trusted_proxies", "public_url", "tls_certificate", "tls_key",
+    "model", "models", "model_base_url", "model_api_key", "otel_endpoint", "otel_headers", "otel_content",
+    "heartbeat_url", "database_url", "data_dir", "backup_dir", "backup_recipients",
+))  # fmt: skip
+
+
+def find_risks(text: str) -> list[str]:
+    """Return a line for every risky value in the text of a settings file, without secrets."""
+    try:
+        written = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return ["The settings are not a TOML file."]
+    risky = {name: value for name, value in written.items() if name.removesuffix("_file") in _RISKY}
+    return [f"{name} = {value}" for name, value in _leaves("", risky)]
+
+
+def _leaves(above: str, table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in table.items():
+        is_secret = name in SECRETS or above.endswith((".env.", ".headers.")) or name == "key"
+        if isinstance(value, dict):
+            yield from _leaves(f"{above}{name}.", cast("dict[str, Any]", value))
+        else:
+            yield above + name, "(hidden)" if is_secret else json.dumps(value, default=str)
 
 
 def name_of(settings: Settings) -> str | None:
@@ -774,7 +833,8 @@ def _explain(detail: ErrorDetails, given: Mapping[str, Given]) -> str:
         return detail["msg"].removeprefix("Value error, ")
     name = str(detail["loc"][0])
     entry = given[name]
-    shown = "" if name in _HIDDEN else f" = {entry.value!r}"
+    value = hide_login(entry.value) if isinstance(entry.value, str) else entry.value
+    shown = "" if name in _HIDDEN else f" = {value!r}"
     if name == "model" and detail["type"] == "value_error":  # it names the nearest
         return f"{entry.key}{shown} ({entry.place}) is refused: {detail['msg'].removeprefix('Value error, ')}"
     return f"{entry.key}{shown} ({entry.place}) is refused: {name} takes {_accepts(Settings.model_fields[name])}."

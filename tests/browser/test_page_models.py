@@ -11,7 +11,7 @@ from live_server import Provider, running_server
 from ollama_server import call as ollama_call
 from ollama_server import ollama
 from ollama_server import say as ollama_say
-from openai_server import call, calls, listing, refuse, say
+from openai_server import call, calls, hang, listing, refuse, say
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -233,20 +233,142 @@ async def test_people_who_are_not_the_owner_connect_nothing(at_first, server, co
         await expect(page.get_by_role("region", name="Models")).to_have_count(0)
 
 
-async def test_a_login_older_than_ten_minutes_is_told_how_to_go_on(at_first, server, come):
+# ── More than ten minutes after the login ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def early(server):
+    """A browser that logged in eleven minutes ago."""
     early = await log_in(server.address, server.token)
-    last = "(SELECT max(created_at) FROM tokens)"
-    await server.sql(f"UPDATE tokens SET created_at = created_at - {MINUTES_11} WHERE created_at = {last}")
+    await grow_old(server)
+    return early
+
+
+async def grow_old(server):
+    last = "(SELECT max(id) FROM tokens WHERE kind = 'browser')"
+    await server.sql(f"UPDATE tokens SET created_at = created_at - {MINUTES_11} WHERE id = {last}")
+    me = (await server.call("GET", "/me"))["user"]
+    await server.call("PATCH", f"/users/{me['id']}", json={"name": me["name"]})  # the server reads logins again
+
+
+async def new_link(server):
+    return server.address + (await server.call("POST", "/login-links", json={}))["path"]
+
+
+def question_of(page):
+    return page.get_by_role("dialog", name="Confirm that it is you")
+
+
+async def prove(page, proof):
+    await question_of(page).get_by_label("Login link or token").fill(proof)
+    await question_of(page).get_by_role("button", name="Confirm").click()
+
+
+async def test_a_model_is_connected_with_the_typed_key_after_a_proof_in_place(at_first, server, remote, come, early):
+    async with come("/", as_=early) as page:
+        await load_axe(page)
+        await page.get_by_role("button", name="Connect a model").click()
+        form = page.get_by_role("dialog", name="Other (OpenAI-compatible)")
+        await fill_in(page.get_by_role("dialog"), remote, KEY)
+        await form.get_by_label("Model", exact=True).fill(REMOTE)
+        await form.get_by_role("button", name="Save and test").click()
+        await expect(question_of(page)).to_contain_text("What you have entered stays.")
+        assert await check_with_axe(page) == []
+        await shoot(page, "confirm-login")
+        await prove(page, "not the token")
+        await expect(question_of(page).get_by_role("alert")).to_contain_text("is not known here, was used before")
+        await shoot(page, "confirm-login-wrong")
+        await page.keyboard.press("Escape")  # closes the question alone
+        await expect(form.get_by_role("alert")).to_contain_text("Nothing was changed")
+        await expect(form.get_by_label("Key (if it needs one)")).to_have_value(KEY)
+        await form.get_by_role("button", name="Save and test").click()
+        await prove(page, f" {await new_link(server)}\n")
+        await expect(question_of(page)).to_have_count(0)
+        await expect(page.get_by_role("dialog")).to_contain_text("It is the default now")
+    [model] = (await server.call("GET", "/models"))["models"]
+    assert (model["name"], model["has_key"]) == (REMOTE, True)
+
+
+async def test_the_proof_is_also_a_link_that_is_opened_in_another_tab(at_first, server, come, early):
     async with come("/ui/settings", as_=early) as page:
         await page.get_by_role("button", name="Connect a model").click()
-        dialog = page.get_by_role("dialog")
+        dialog = page.get_by_role("dialog", name="Connect a model")
         await dialog.get_by_role("button", name="Look for local models").click()
         await dialog.get_by_role("button", name=f"Use {LOCAL}").click()
-        await expect(dialog.get_by_role("alert")).to_contain_text("Log in again, then come back here.")
-        await expect(dialog.get_by_role("alert")).to_contain_text("wakeful login")
-        await shoot(page, "connect-old-login")
+        await expect(question_of(page)).to_contain_text("wakeful login")
         tab = await page.context.new_page()
-        await tab.goto(server.address + (await server.call("POST", "/login-links", json={}))["path"])
+        await tab.goto(await new_link(server))
         await tab.wait_for_url(f"{server.address}/")
-        await dialog.get_by_role("button", name=f"Use {LOCAL}").click()
-        await expect(dialog).to_contain_text("It is the default now")
+        await expect(question_of(page)).to_have_count(0)
+        await expect(page.get_by_role("dialog")).to_contain_text("It is the default now")
+
+
+async def test_tokens_login_links_and_changes_of_models_ask_for_the_proof_too(at_first, server, remote, come, early):
+    await add_remote(server, remote)
+    async with come("/ui/settings", as_=early) as page:
+        tokens, people, models = (page.get_by_role("region", name=name) for name in ("Tokens", "People", "Models"))
+        await tokens.get_by_label("Name of the program").fill("backup script")
+        await tokens.get_by_role("button", name="Create token").click()
+        await prove(page, server.token)
+        await expect(tokens).to_contain_text("The token backup script, shown only once")
+        await people.get_by_role("button", name="Login link").first.click()
+        await expect(people.get_by_role("status")).to_contain_text("/login?code=")  # within ten minutes of the proof
+
+        await grow_old(server)
+        await page.reload()
+        await people.get_by_role("button", name="Login link").first.click()
+        await prove(page, server.token)
+        await expect(people.get_by_role("status")).to_contain_text("/login?code=")
+
+        await grow_old(server)
+        row = models.get_by_role("listitem").filter(has_text=remote.base_url)
+        await row.get_by_role("button", name="Make default").click()
+        await prove(page, server.token)
+        await expect(row.get_by_text("default", exact=True)).to_be_visible()
+
+        await grow_old(server)
+        await row.get_by_role("button", name="Remove").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Remove", exact=True).click()
+        await prove(page, server.token)
+        await expect(question_of(page)).to_have_count(0)
+        await expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("'large' is used by")
+        await page.get_by_role("button", name="Remove anyway").click()
+        await expect(row).to_have_count(0)
+
+
+# ── An endpoint that does not answer ───────────────────────────────────────────────────────────────────────────────
+
+
+async def test_asking_an_endpoint_that_does_not_answer_is_shown_at_once_and_can_be_stopped(at_first, remote, come):
+    remote.routes["GET /v1/models"] = hang
+    try:
+        async with come("/") as page:
+            await page.get_by_role("button", name="Connect a model").click()
+            dialog = page.get_by_role("dialog")
+            await fill_in(dialog, remote, KEY)
+            await dialog.get_by_role("button", name="List models").click()
+            await expect(dialog.get_by_role("status")).to_have_text(f"Asking {remote.base_url} for its models…")
+            await shoot(page, "connect-asking")
+            await dialog.get_by_role("button", name="Stop asking").click()
+            await expect(dialog.get_by_role("status")).to_be_hidden()
+            await expect(dialog.get_by_role("alert")).to_have_count(0)
+            await expect(dialog.get_by_label("Key (if it needs one)")).to_have_value(KEY)
+            remote.routes["GET /v1/models"] = remote_list
+            await dialog.get_by_role("button", name="List models").click()
+            await expect(dialog.get_by_role("list", name="The provider's models")).to_contain_text(REMOTE)
+    finally:
+        remote.routes["GET /v1/models"] = remote_list
+
+
+async def test_an_error_of_a_field_that_is_folded_away_is_seen(at_first, come):
+    """OpenRouter's address is under More settings, because it is usually left as it is."""
+    async with come("/") as page:
+        await page.get_by_role("button", name="Connect a model").click()
+        dialog = page.get_by_role("dialog")
+        await dialog.get_by_role("button", name="OpenRouter").click()
+        await dialog.get_by_text("More settings").click()
+        await dialog.get_by_label("Address").fill("http://127.0.0.1:9/v1")
+        await dialog.get_by_text("More settings").click()
+        await dialog.get_by_role("button", name="List models").click()
+        await expect(dialog.get_by_role("alert")).to_be_visible()
+        await expect(dialog.get_by_role("alert")).to_contain_text("127.0.0.1:9")

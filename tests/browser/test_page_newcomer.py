@@ -1,13 +1,46 @@
 """The first minutes of a newcomer who only ran `make serve`, on the demo model."""
 
 import re
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.async_api import expect
 
-from browser.visits import send, watch
+from browser.visits import log_in, send, visit, watch
+from live_server import running_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+EXAMPLES = ("What can you do?", "Write buy milk to notes.txt", "In 10 seconds notify me: tea is ready")
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+async def test_each_example_of_the_start_page_works_when_it_is_clicked_first(browser, own_files, tmp_path, example):
+    """On a server that nobody has used, to the end of the wake."""
+    fresh = {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "model": None, "model_base_url": None}
+    async with running_server(own_files | fresh) as server:
+        login = await log_in(server.address, server.token)
+        async with visit(browser, login, f"{server.address}/", timezone_id="Asia/Kolkata") as page:
+            shown = page.get_by_role("list", name="Examples").get_by_role("button")
+            await expect(shown).to_have_text(EXAMPLES)
+            await shown.filter(has_text=example).click()
+            await expect(page.locator(".answer").first).to_contain_text(re.compile("Done|demo model"))
+            if example.startswith("In 10 seconds"):
+                answer = page.locator(".answer").first
+                await expect(answer).to_have_text(
+                    re.compile(r"Done: I will wake (today|tomorrow) \d\d:\d\d \(in \d+ s\)\.")
+                )
+                [wake] = (await server.call("GET", "/wakes"))["wakes"]
+                due = datetime.fromisoformat(wake["nominal_at"]).astimezone(ZoneInfo("Asia/Kolkata"))
+                await expect(answer).to_contain_text(f" {due:%H:%M} (")
+                await expect(page.locator(".asked.is-woken")).to_be_visible(timeout=20_000)
+                await expect(page.locator(".answer").last).to_contain_text("Done: it is in your inbox.")
+                await expect(page.get_by_role("link", name=re.compile("Inbox"))).to_contain_text("1")
+            await expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+            await expect(page.locator(".bad, .bad-text, [role=alert]:not(:empty)")).to_have_count(0)
+            assert {run["status"] for run in (await server.call("GET", "/runs"))["runs"]} == {"success"}
 
 
 async def test_a_newcomer_with_nothing_but_the_link_sees_the_whole_loop(served, browser):

@@ -7,13 +7,11 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.visits import add_notice, go, logged_in, send
-from live_server import TOKEN, Patient, eventually, running_server
+from browser.visits import add_notice, check_with_axe, go, load_axe, send, shoot
+from live_server import Patient, eventually, running_server
 from openai_server import improvise
-from wakeful.clock import ManualClock
 from wakeful.domain.ids import new_id
 from wakeful.domain.types import Session
-from wakeful.service.people.accounts import Accounts
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -250,6 +248,9 @@ async def test_the_next_run_is_booked_changed_and_cancelled_on_the_agents_page(s
 
 async def test_sessions_are_searched_filtered_and_show_what_happens_in_them(server, agent, come):
     quiet, waiting = await server.session("Quiet garden"), await server.session("Waiting room")
+    expecting = await server.session("Expecting a message")
+    later = {"kind": "message", "message": "Work.", "delay_ms": 3_600_000}
+    await server.call("POST", f"/sessions/{expecting}/schedules", json=later)
     await server.book(waiting, BRIEF, call_type="once", at=server.node.clock.now() + timedelta(days=1))
     async with come("/ui/inbox") as page:
         listed = page.get_by_role("list", name="Sessions")
@@ -258,7 +259,7 @@ async def test_sessions_are_searched_filtered_and_show_what_happens_in_them(serv
         await expect(listed.locator(".session-title")).to_have_text(["Quiet garden"])
         await page.get_by_role("searchbox", name="Search sessions").fill("")
         await page.get_by_role("button", name="Only sessions with a scheduled run").click()
-        await expect(listed.locator(".session-title")).to_have_text(["Waiting room"])
+        await expect(listed.locator(".session-title")).to_have_text(["Expecting a message", "Waiting room"])
         await page.get_by_role("button", name="Only sessions with a scheduled run").click()
         row = listed.get_by_role("link", name="Quiet garden")
         await server.call("POST", f"/sessions/{quiet}/messages", json={"content": "stream 3 0.4"})
@@ -266,7 +267,8 @@ async def test_sessions_are_searched_filtered_and_show_what_happens_in_them(serv
         await expect(row.get_by_label("running")).to_have_count(0)
         await server.call("POST", f"/sessions/{quiet}/messages", json={"content": "fail 400"})
         await expect(row.get_by_label("failed")).to_be_visible()
-    await server.call("DELETE", f"/sessions/{waiting}")
+    for session in (waiting, expecting):
+        await server.call("DELETE", f"/sessions/{session}")
 
 
 async def test_sessions_of_long_ago_are_listed_further_down_and_found_at_once(server, agent, come):
@@ -416,6 +418,107 @@ async def test_an_agent_is_made_and_deleted(server, agent, come):
         await expect(page.get_by_role("link", name="Short-lived")).to_have_count(0)
 
 
+TEMPLATES = ["Helper", "Watcher", "Journal", "Empty"]
+SCHEDULING = {"recall", "scheduler", "next_run"}
+
+
+@pytest.mark.parametrize(
+    ("template", "toolsets", "mode"),
+    [
+        (TEMPLATES[0], {"files", "web", "notify"} | SCHEDULING, "ambient"),
+        (TEMPLATES[1], {"files", "web", "notify"} | SCHEDULING, "reactive"),
+        (TEMPLATES[2], {"files", "web", "notify", "database"} | SCHEDULING, "ambient"),
+        (TEMPLATES[3], {"files", "web"}, None),
+    ],
+)
+async def test_a_new_agent_is_what_its_dialog_said(server, come, template, toolsets, mode):
+    """With the keyboard alone, on a phone."""
+    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    async with come("/ui/agents", **phone) as page:
+        await page.get_by_role("button", name="New agent").focus()
+        await page.keyboard.press("Enter")
+        dialog = page.get_by_role("dialog", name="New agent")
+        await page.keyboard.type("Made by keyboard")  # the name has the focus
+        await page.keyboard.press("Tab")
+        kinds = dialog.get_by_role("radio")
+        await expect(kinds).to_have_count(4)
+        for _ in TEMPLATES[: TEMPLATES.index(template)]:
+            await page.keyboard.press("ArrowDown", delay=50)  # held as by a finger
+        await expect(dialog.get_by_role("radio", name=template)).to_be_checked()
+        for label, name in (("Self-scheduling", "recall"), ("Notifications", "notify"), ("Database", "database")):
+            await expect(dialog.get_by_role("switch", name=label)).to_be_checked(checked=name in toolsets)
+        if mode is None:
+            await expect(dialog.get_by_label("Mode")).to_have_count(0)
+        else:
+            await expect(dialog.get_by_label("Mode")).to_have_value(mode)
+        prompt = await dialog.get_by_label("Prompt").input_value()
+        assert await page.evaluate("document.documentElement.scrollWidth") == 390
+        await load_axe(page)
+        assert await check_with_axe(page) == []
+        await shoot(page, f"new-agent-{template.lower()}")
+        await dialog.get_by_label("Name", exact=True).focus()
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Made by keyboard")
+        [made] = [
+            each for each in (await server.call("GET", "/agents"))["agents"] if each["name"] == "Made by keyboard"
+        ]
+        await server.call("DELETE", f"/agents/{made['id']}")
+    assert (set(made["toolsets"]), made["self_scheduling"]) == (toolsets, mode is not None)
+    assert (made["system_prompt"], made["hidden_toolsets"]) == (prompt, [])
+    assert bool(prompt) == (mode is not None)
+    if mode is not None:
+        assert (made["schedule"]["mode"], made["schedule"]["is_customised"]) == (mode, False)
+
+
+async def test_the_switches_of_a_new_agent_can_be_changed(server, come):
+    async with come("/ui/agents") as page:
+        await page.get_by_role("button", name="New agent").click()
+        dialog = page.get_by_role("dialog", name="New agent")
+        await dialog.get_by_label("Name", exact=True).fill("Changed")
+        await dialog.get_by_label("Prompt").fill("You are mine.")
+        await dialog.get_by_role("radio", name="Watcher").click()
+        await expect(dialog.get_by_label("Prompt")).to_have_value("You are mine.")  # what was written stays
+        await dialog.get_by_label("Mode").select_option("project")
+        await dialog.get_by_role("switch", name="Notifications").click()
+        await dialog.get_by_role("switch", name="Database").click()
+        await dialog.get_by_role("button", name="Create").click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Changed")
+
+        await page.goto(f"{server.address}/ui/agents")
+        await page.get_by_role("button", name="New agent").click()
+        await dialog.get_by_label("Name", exact=True).fill("Quiet")
+        await dialog.get_by_role("switch", name="Self-scheduling").click()
+        await expect(dialog.get_by_role("switch", name="Notifications")).to_be_disabled()
+        await expect(dialog.get_by_role("switch", name="Notifications")).not_to_be_checked()
+        await dialog.get_by_role("button", name="Create").click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Quiet")
+    made = {each["name"]: each for each in (await server.call("GET", "/agents"))["agents"]}
+    for name in ("Changed", "Quiet"):
+        await server.call("DELETE", f"/agents/{made[name]['id']}")
+    changed, quiet = made["Changed"], made["Quiet"]
+    assert set(changed["toolsets"]) == {"files", "web", "database"} | SCHEDULING
+    assert (changed["schedule"]["mode"], changed["system_prompt"]) == ("project", "You are mine.")
+    assert (set(quiet["toolsets"]), quiet["self_scheduling"]) == ({"files", "web"}, False)
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/agents", "/ui/nothing", "/ui/nothing.html"])
+async def test_an_address_without_a_page_says_so_and_leads_home(server, come, path):
+    async with come("/") as page:
+        await page.get_by_role("textbox", name="Message").wait_for()
+        answer = await page.goto(server.address + path)
+        assert answer.status == 404
+        await expect(page.get_by_role("heading", level=1)).to_have_text("This page does not exist")
+        await shoot(page, "no-page")
+        await page.get_by_role("link", name="Home").click()
+        await page.get_by_role("textbox", name="Message").wait_for()
+
+
+async def test_the_page_without_its_slash_is_the_page_with_its_query(server, agent, come):
+    async with come(f"/ui?agent={agent}") as page:
+        await page.get_by_role("textbox", name="Message").wait_for()
+        assert page.url == f"{server.address}/?agent={agent}"
+
+
 async def test_a_tab_that_is_not_there_snaps_back_to_configure(agent, come):
     async with come(f"/ui/agents/{agent}/nowhere") as page:
         await page.wait_for_url("**/configure")
@@ -489,6 +592,31 @@ async def test_the_inbox_counts_what_is_unread_and_leads_to_what_is_meant(server
         await expect(page.locator(".count")).to_have_count(0)
 
 
+async def test_a_failed_once_wake_is_run_again_from_the_inbox(server, agent, come):
+    session = await server.session("It fails")
+    await server.book(session, "fail 400")
+    await eventually(lambda: _ran(server, session))
+    async with come("/ui/inbox") as page:
+        entry = page.locator(".inbox-entry", has_text="A scheduled run failed")
+        await entry.get_by_role("button", name="Run again").click()
+        await expect(entry).not_to_have_class(re.compile("is-unread"))
+    await eventually(lambda: _has_runs(server, session, 2))
+
+
+async def _has_runs(server, session, count):
+    return len(await server.runs_of(session)) == count
+
+
+async def test_the_banner_shows_a_wake_that_waits_for_its_model(server, agent, come):
+    session = await server.session("It waits")
+    await server.book(session, "fail 503")
+    async with come(f"/ui/sessions/{session}") as page:
+        banner = page.get_by_role("region", name="Scheduled run")
+        await expect(banner).to_contain_text("delayed: its model did not answer", timeout=30_000)
+        await banner.get_by_role("button", name="Cancel").click()
+        await expect(banner).to_have_count(0)
+
+
 # ── Settings ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -525,21 +653,6 @@ async def test_an_owner_adds_a_person_and_gets_their_link(server, agent, come):
         await row.get_by_role("button", name="Remove").click()
         await page.get_by_role("dialog", name="Remove Grace?").get_by_role("button", name="Remove").click()
         await expect(row).to_have_count(0)
-
-
-async def test_a_login_of_long_ago_makes_neither_tokens_nor_links_and_is_told_how_to_renew_itself(server, come):
-    earlier = Accounts(server.node.store, ManualClock(server.node.clock.now() - timedelta(minutes=11)))
-    owner = await server.node.services.accounts.identify(TOKEN)
-    made = await earlier.log_in(await earlier.make_login_code(owner), "Firefox")
-    async with come("/ui/settings", as_=logged_in(server.address, made.cookie, made.page_secret)) as page:
-        await page.get_by_label("Name of the program").fill("My script")
-        await page.get_by_role("button", name="Create token").click()
-        tokens = page.get_by_role("region", name="Tokens")
-        await expect(tokens.get_by_role("alert")).to_contain_text("logged in more than 10 minutes ago")
-        await expect(tokens.get_by_role("alert")).to_contain_text("wakeful login")
-        await page.get_by_role("button", name="Login link").first.click()
-        people = page.get_by_role("region", name="People")
-        await expect(people.get_by_role("alert")).to_contain_text("Log in again, then come back here.")
 
 
 async def test_the_description_of_the_api_opens_in_a_tab_with_a_ticket(come):

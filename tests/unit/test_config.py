@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from wakeful.config import ConfigError, Settings, describe_settings, load_settings, read_headers, secrets_of
+from wakeful.config import ConfigError, Settings, describe_settings, find_risks, load_settings, read_headers, secrets_of
 
 ROOT = Path(__file__).parents[2]
 KEY = "ab" * 32
@@ -149,6 +149,8 @@ def test_wrong_values_are_refused(config_dir, toml, accepts):
     ("variable", "value"),
     [
         pytest.param("WAKEFUL_DATABASE_URL", "mysql://hunter2@db", id="another database"),
+        pytest.param("WAKEFUL_DATABASE_URL", "postgresql://me:hunter2#x@db/y", id="a password with #"),
+        pytest.param("WAKEFUL_DATABASE_URL", "postgresql://me:hunter2/x@db/y", id="a password with /"),
         pytest.param("WAKEFUL_DEVICE_KEY", "hunter2", id="not hexadecimal"),
         pytest.param("WAKEFUL_DEVICE_KEY", "2222", id="a short key"),
         pytest.param("WAKEFUL_TOKEN", "hunter2 hunter2", id="a space"),
@@ -159,6 +161,44 @@ def test_a_wrong_secret_is_refused_without_showing_it(config_dir, variable, valu
     message = problems_of(config_dir, **{variable: value})
     assert variable in message
     assert value not in message
+    assert "hunter2" not in message
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql:///wakeful?host=/run/postgresql&user=me@x",
+        "postgres://me:hunter2@[::1]:5432/x",
+        "postgresql://me:hun%23ter2@a:5432,b:5433/x",
+        "postgresql://a/x",
+    ],
+)
+def test_every_form_of_an_address_of_postgresql_is_accepted(config_dir, address):
+    assert load(config_dir, WAKEFUL_DATABASE_URL=address).database_url.get_secret_value() == address
+
+
+@pytest.mark.parametrize("setting", ["model_base_url", "public_url", "otel_endpoint"])
+@pytest.mark.parametrize(
+    "address",
+    ["https://me:hunter2@x", "https://hunter2@x", "https://me:hun#ter2@x", "ftp://me:hunter2/x@x", "me:hunter2@x"],
+)
+def test_an_address_is_refused_without_showing_the_password_in_it(config_dir, setting, address):
+    message = problems_of(config_dir, f'{setting} = "{address}"')
+    assert f"{setting} = " in message
+    assert "•••@x" in message
+    assert "hun" not in message
+    assert "ter2" not in message
+
+
+def test_an_address_is_refused_without_showing_the_key_in_it(config_dir):
+    message = problems_of(config_dir, 'otel_endpoint = "https://example.org/v1?key=hunter2"')
+    assert "otel_endpoint = 'https://example.org/v1?•••'" in message
+
+
+def test_an_address_in_place_of_the_path_of_its_file_is_not_shown(config_dir):
+    address = "postgresql://me:hunter2@db/wakeful"
+    assert "hunter2" not in problems_of(config_dir, f'database_url_file = "{address}"')
+    assert "hunter2" not in problems_of(config_dir, WAKEFUL_DATABASE_URL_FILE=address)
 
 
 @pytest.mark.parametrize("variable", ["WAKEFUL_HEARTBEAT_URL", "WAKEFUL_HEARTBEAT_URL_FILE"])
@@ -335,3 +375,25 @@ def test_the_example_on_the_settings_page_is_accepted(config_dir):
     example = page.split("```toml\n")[1].split("```")[0].replace("/run/secrets/", "")
     (config_dir / "model_api_key").write_text("k")
     assert load(config_dir, example).max_headless_runs == 5
+
+
+def test_every_setting_that_is_more_than_a_number_or_a_choice_is_listed_as_risky_or_known_to_be_harmless():
+    """A restore of a backup of unknown origin lists the risky ones."""
+    harmless = {"config_dir", "node_name", "base_path", "local_model_ports", "backup_every"}
+    for note in describe_settings():
+        is_plain = note.accepts == "true or false" or note.accepts.startswith(("a whole number", "0, or", "one of"))
+        is_listed = find_risks(f"{note.name} = 'x'") != []
+        assert is_listed or is_plain or note.name in harmless, note.name
+        assert not (is_listed and note.name in harmless), note.name
+
+
+def test_risks_are_listed_one_by_one_without_secrets():
+    text = "port = 1\nshell_unconfined = true\ntoken_file = '/x'\ntoken = 's'\n[mcp.a]\ncommand = ['x']\nenv.A = 's'\n"
+    assert find_risks(text) == [
+        "shell_unconfined = true",
+        'token_file = "/x"',
+        "token = (hidden)",
+        'mcp.a.command = ["x"]',
+        "mcp.a.env.A = (hidden)",
+    ]
+    assert find_risks("port = ") == ["The settings are not a TOML file."]

@@ -7,6 +7,8 @@ import asyncio
 import gzip
 import json
 import shutil
+import sys
+import tarfile
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -18,8 +20,12 @@ import asyncpg
 
 from live_server import Server, running_server
 from wakeful.clock import SystemClock
+from wakeful.config import load_settings
+from wakeful.sources import FILE_NAME
 
 DATA = Path(__file__).parents[1] / "data"
+USED = "0.2/used"  # in which every feature was used; its server was killed
+USED_AT = "/opt/wakeful-data"  # where it was made, in the settings file
 STOPPED_AT = datetime(2026, 11, 16, 23, 50, tzinfo=UTC)  # minutes after the last change of the data of 0.1
 
 
@@ -53,9 +59,10 @@ class OldData:
 def copy_old_data(backend: str, folder: Path, postgres_url: str | None = None, version: str = "0.1") -> OldData:
     """Copy the directories of one backend into a folder, and load the dump into an empty PostgreSQL database."""
     place = DATA / version / backend
-    for name in ("data", "config"):
-        shutil.copytree(place / name, folder / name)
-        (folder / name).chmod(0o700)
+    for name in ("data", "config", "backups"):
+        if (place / name).is_dir():
+            shutil.copytree(place / name, folder / name)
+            (folder / name).chmod(0o700)
     for path in (folder / "config").iterdir():
         path.chmod(0o600)  # which git does not keep
     facts = json.loads((place / "facts.json").read_text())
@@ -70,7 +77,21 @@ def copy_old_data(backend: str, folder: Path, postgres_url: str | None = None, v
         dump = gzip.decompress(packed.read_bytes()).decode() if packed.exists() else (place / "dump.sql").read_text()
         asyncio.run(_load(postgres_url, dump))
         settings["database_url"] = postgres_url
+    if version == USED:
+        settings |= _settle_used(place, folder)
     return OldData(settings=settings, facts=facts)
+
+
+def _settle_used(place: Path, folder: Path) -> dict[str, Any]:
+    """Unpack the data, put its MCP program into the folder, and return what its settings file says."""
+    with tarfile.open(place / "data.tar.xz") as archive:
+        archive.extractall(folder, filter="tar")
+    shutil.copyfile(place.parent / "mcp_db.py", folder / "mcp_db.py")
+    (folder / "python").symlink_to(sys.executable)
+    file = folder / "config" / FILE_NAME
+    file.write_text(file.read_text().replace(USED_AT, str(folder)))
+    read = load_settings({"WAKEFUL_CONFIG_DIR": str(file.parent)})
+    return {name: getattr(read, name) for name in read.model_fields_set - {"data_dir", "config_dir"}}
 
 
 def running_old_server(
@@ -83,7 +104,7 @@ def running_old_server(
 async def _load(url: str, dump: str) -> None:
     connection = await asyncpg.connect(url)
     try:
-        await connection.execute("DROP SCHEMA public")  # the dump creates it, or its tables without it
+        await connection.execute("DROP SCHEMA public CASCADE")  # the dump creates it, or its tables without it
         await connection.execute("CREATE SCHEMA public")
         await connection.execute(dump)
     finally:

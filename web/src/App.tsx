@@ -10,6 +10,7 @@ import { useKeepPush } from "./api/push";
 import * as queries from "./api/queries";
 import { onOpenRequest } from "./api/worker";
 import { Boundary } from "./components/frame/Boundary";
+import { ConfirmLogin } from "./components/frame/ConfirmLogin";
 import { lazyView } from "./components/frame/lazyView";
 import { showNotification } from "./components/frame/notifications";
 import { Failure, Loading } from "./components/frame/Page";
@@ -81,6 +82,7 @@ function Shell() {
         </Boundary>
       </main>
       <Keyboard />
+      <ConfirmLogin />
     </div>
   );
 }
@@ -97,10 +99,13 @@ function Pages(): ReactNode {
       <Route path="/ui/inbox" component={InboxView} />
       <Route path="/ui/settings" component={SettingsView} />
       <Route path="/ui">
-        <Redirect to="/" />
+        <Redirect to={`/${location.search}`} />
       </Route>
       <Route>
-        <Failure title="Page not found" text="There is nothing at this address.">
+        <Failure
+          title="This page does not exist"
+          text="There is no page at this address. The API reference is under Settings, About."
+        >
           <Link className="button" href="/">
             Home
           </Link>

@@ -149,12 +149,17 @@ def kind_of(error: WakefulError) -> Kind:
 
 def is_retryable(error: WakefulError) -> bool:
     """Return whether the same request may succeed later."""
+    if isinstance(error, LimitReached) and error.seconds is not None:
+        return True
     return kind_of(error) in ("timeout", "disk_full", "exhausted", "unavailable", "malformed")
 
 
-def to_error(values: dict[str, Any], zone: str) -> WakefulError:
-    """Return the error for a refusal that a worker sent, with its time in a zone."""
-    message = values["message"]
-    if (free_at := values.get("free_at")) is not None:
+def to_error(values: dict[str, Any], zone: str, at: str) -> WakefulError:
+    """Return the error for a refusal that a worker sent to a request made at a time, with times in a zone."""
+    message, free_at = values["message"], values.get("free_at")
+    if free_at is not None:
         message = message.replace(FREE_AT, write_time(datetime.fromisoformat(free_at), zone))
-    return _CLASSES[values["kind"]](message, field=values.get("field"), hint=values.get("hint"))
+    error = _CLASSES[values["kind"]](message, field=values.get("field"), hint=values.get("hint"))
+    if free_at is not None and isinstance(error, LimitReached):
+        error.seconds = int((datetime.fromisoformat(free_at) - datetime.fromisoformat(at)).total_seconds())
+    return error

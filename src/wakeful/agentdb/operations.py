@@ -78,7 +78,7 @@ def _full(db: OpenDatabase, operation: Operation, reclaim: Reclaim) -> Refusal:
         )
     if reclaim.obstacle is not None:
         text += f" Recently deleted rows could not be purged: {reclaim.obstacle}"
-    return Refusal("quota", text, free_at=reclaim.free_at)
+    return Refusal("quota", text)
 
 
 def _write(db: OpenDatabase, operation: Operation, request: Request) -> Answer:

@@ -43,7 +43,7 @@ async def _hold(path: Path, text: str) -> None:
         os.pwrite(handle, f"{text}\n".encode(), 0)
         await asyncio.Event().wait()  # until it is cancelled
     except OSError:
-        pass  # a full disk: commands use the address in the settings
+        pass  # a full disk: commands need --token-file, since they do not send the token of this machine
     finally:
         os.close(handle)
 

@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from wakeful.app.backup.before_migration import back_up_before_migration
 from wakeful.app.build.base import Base, build_base
@@ -28,7 +29,7 @@ from wakeful.runtime.loop.side_requests import SideRequests
 from wakeful.runtime.loop.titles import Titles
 from wakeful.server.services import Services
 from wakeful.service.agents.agents import AgentService
-from wakeful.service.agents.mcp_servers import settle_unconfined
+from wakeful.service.agents.mcp_servers import note_tools, settle_tool_names, settle_unconfined
 from wakeful.service.inbox.outbox import Outbox
 from wakeful.service.runs.runs import RunService
 from wakeful.service.sessions.presence import PresenceService
@@ -141,7 +142,8 @@ def build(
     """
     base = build_base(settings, clock)
     store, clock = base.store, base.clock
-    parts, fetcher, mcp_servers = build_models(base), build_fetcher(settings), build_mcp_servers(settings)
+    parts, fetcher = build_models(base), build_fetcher(settings)
+    mcp_servers = build_mcp_servers(settings, partial(note_tools, store, clock))
     models = parts.models
     catalog = ToolCatalog(outside=mcp_servers)
     services = build_services(base, catalog, mcp_servers, parts.service, SideRequests(models, clock).ask)
@@ -167,8 +169,9 @@ def build(
     async def settle() -> None:
         if base.caches is not None:
             await base.caches.enter()
+        await settle_tool_names(store, clock, services.toolset_of())
         mcp_servers.keep_unconfined(await settle_unconfined(store, settings.mcp))
-        await parts.service.catalog.settle()
+        await parts.service.catalog.settle(clock.now())
 
     async def put_away() -> None:
         await services.completions.aclose()

@@ -66,13 +66,16 @@ async def serve(settings: Settings, load: "Callable[[], Wakeful]", announce: Ann
     began = time.monotonic()
     log.info("server starting", extra={"version": version("wakeful"), "pid": os.getpid()})
     certificate = Certificate.of(settings)
+    loop = asyncio.get_running_loop()
+    # A terminal that is closed sends it. Not SIG_IGN, which the programs that we start would inherit.
+    loop.add_signal_handler(signal.SIGHUP, lambda: log.info("SIGHUP ignored; SIGTERM stops the server"))
     with ExitStack() as stack:
         stack.enter_context(bounded_logs(SystemClock()))
         front = _listen(settings, certificate, stack)
         try:
             async with announced(settings.data_dir, front.address, version("wakeful")):
                 node, http = await asyncio.to_thread(_load, load)
-                loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+                stopping = asyncio.Event()
                 for number in (signal.SIGINT, signal.SIGTERM):
                     loop.add_signal_handler(number, stopping.set)
                 async with _running(node, front.close) as login:
@@ -210,6 +213,9 @@ def _count_connections(settings: Settings, trusted: TrustedProxies) -> Connectio
         most=descriptors // 2,
         most_unauthenticated=min(settings.unauthenticated_connections, descriptors // 4),
         most_per_address=settings.unauthenticated_connections_per_address,
+        most_per_token=settings.connections_per_token,
+        most_sockets_per_token=settings.sockets_per_token,
+        most_waits_per_token=settings.waits_per_token,
         seconds=settings.request_timeout_seconds,
         trusted=trusted,
     )

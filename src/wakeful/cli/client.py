@@ -55,10 +55,6 @@ class Server:
         self.address = target.url
         self.shows_progress = True
         self._http = open_connection(target)
-        self._headers = {
-            "Authorization": f"Bearer {target.token}",
-            "User-Agent": "wakeful-cli",
-        }  # errors name commands
 
     def __del__(self) -> None:
         self.close()
@@ -68,9 +64,9 @@ class Server:
         self._http.close()
 
     @property
-    def headers(self) -> Mapping[str, str]:
-        """The headers of every request, with the token."""
-        return self._headers
+    def headers(self) -> dict[str, str]:
+        """The headers of the next request, with the token."""
+        return {"Authorization": self.target.authorize(), "User-Agent": "wakeful-cli"}  # errors name commands
 
     def get(self, *path: str, **query: Any) -> Any:
         return json.loads(self.get_text(*path, **query))
@@ -116,7 +112,7 @@ class Server:
         """Send a POST and yield the response as it arrives. Ends the command if it is broken off."""
         target = self.target.parts.path + "/" + "/".join(quote(part, safe="") for part in path)
         try:
-            self._http.request("POST", target, None, self._headers)
+            self._http.request("POST", target, None, self.headers)
             response = self._http.getresponse()
             if not 200 <= response.status < 300:
                 text = response.read().decode()
@@ -131,8 +127,8 @@ class Server:
         target = self.target.parts.path + "/" + "/".join(quote(part, safe="") for part in path)
         asked = {name: _spell(value) for name, value in (query or {}).items() if value is not None}
         data = None if body is None else json.dumps(body).encode()
-        headers = self._headers | ({"Content-Type": "application/json"} if data else {})
         try:
+            headers = self.headers | ({"Content-Type": "application/json"} if data else {})
             with progress("waiting for the server") if self.shows_progress else nullcontext():
                 self._http.request(method, f"{target}?{urlencode(asked)}" if asked else target, data, headers)
                 response = self._http.getresponse()

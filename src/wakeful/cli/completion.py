@@ -66,7 +66,7 @@ def completion(
     shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="The shell that the script is for.")],
 ) -> None:
     """Print a script that completes commands in your shell."""
-    typer.echo(SCRIPTS[shell].strip())
+    typer.echo(SCRIPTS[shell].strip())  # noqa: TID251  (our own text, with tabs)
 
 
 class _NextWords(ShellComplete):
@@ -87,4 +87,4 @@ def print_next_words(command: Any, options: Any, program: str) -> None:
     """Print the words that can follow, for the shell's script."""
     words = _NextWords(command, options, program, VARIABLE).complete()
     if words:
-        typer.echo(words)
+        typer.echo(words)  # noqa: TID251  (for the shell: a word, a tab, its help)

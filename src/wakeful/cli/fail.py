@@ -5,6 +5,8 @@ from typing import Any, NoReturn
 
 import typer
 
+from wakeful.cli.printable import printable
+
 REFUSED, WRONG, NOT_REACHED = 1, 2, 3  # exit codes: the server refused, wrong usage, no server
 
 
@@ -19,7 +21,8 @@ class Failed(typer.BadParameter):
         self.exit_code = code
 
     def show(self, file: Any = None) -> None:
-        typer.secho(self.message, fg=None if "NO_COLOR" in os.environ else typer.colors.RED, err=True, file=file)
+        colour = None if "NO_COLOR" in os.environ else typer.colors.RED
+        typer.secho(printable(self.message), fg=colour, err=True, file=file)
 
 
 class Refused(Failed):

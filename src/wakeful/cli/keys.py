@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from wakeful.cli.client import fail, failing, read_settings
+from wakeful.cli.printable import echo
 from wakeful.cli.remote.target import refuse_remote
 from wakeful.cli.show import AsJson, show_done, show_json
 
@@ -51,7 +52,7 @@ def restore(
     if as_json:
         show_json({"path": str(path)})
     else:
-        typer.echo(f"Restored the device key at {path}. Restart the server, so that it uses it.")
+        echo(f"Restored the device key at {path}. Restart the server, so that it uses it.")
 
 
 @app.command()
@@ -65,6 +66,6 @@ def rotate(as_json: AsJson = False) -> None:
     if as_json:
         show_json({"recovery_key": text, "locked": locked})
         return
-    typer.echo(f"The device key was replaced. The new recovery key, which replaces yours: {text}")
+    echo(f"The device key was replaced. The new recovery key, which replaces yours: {text}")
     if locked:
-        typer.echo(f"The databases of these agents were locked before, and neither key opens them: {', '.join(locked)}")
+        echo(f"The databases of these agents were locked before, and neither key opens them: {', '.join(locked)}")

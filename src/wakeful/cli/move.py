@@ -8,6 +8,7 @@ import typer
 
 from wakeful.cli.arguments.confirm import Yes, confirm
 from wakeful.cli.client import WRONG, fail, failing, read_settings
+from wakeful.cli.printable import echo
 from wakeful.cli.remote.target import refuse_remote
 from wakeful.cli.show import AsJson, show_done
 
@@ -69,8 +70,10 @@ def _address(to: str | None, settings: "Settings") -> str:
             "shell's history.",
             WRONG,
         )
-    if not to.startswith(("postgresql://", "postgres://")):
-        fail("--to must start with postgresql:// or postgres://.", WRONG)
+    from wakeful.config import is_postgres
+
+    if not is_postgres(to):
+        fail("--to must start with postgresql:// or postgres://, and have its password percent-encoded.", WRONG)
     return to
 
 
@@ -81,4 +84,4 @@ def _print_step(step: str, done: int, total: int) -> None:
         sys.stderr.write(f"{_CLEAR}{words}" + (f"{_CLEAR}" if step.startswith("renamed") else ""))
         sys.stderr.flush()
     else:
-        typer.echo(words, err=True)
+        echo(words, err=True)

@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from wakeful.cli.client import fail, failing, read_settings
+from wakeful.cli.printable import echo
 from wakeful.cli.remote.target import refuse_remote
 from wakeful.cli.show import print_note
 from wakeful.sources import TOKEN_FILE
@@ -36,6 +38,7 @@ def serve(
     """Run the server until Ctrl-C or SIGTERM."""
     if yes and not new:
         fail("--yes confirms --new, so it needs --new.", 2)
+    _fill_closed_outputs()
     refuse_remote("`wakeful serve` starts a server on")
     settings = read_settings(host=host, port=port)
     if new:
@@ -44,6 +47,7 @@ def serve(
     from wakeful.app.listening import hide_memory, load_node
     from wakeful.app.listening import serve as listen
     from wakeful.app.logs.lines import setup_logging
+    from wakeful.app.logs.writer import write_apart
     from wakeful.config import name_of, secrets_of
 
     is_hidden = hide_memory()  # no core dump or debugger may read the keys in it
@@ -53,20 +57,21 @@ def serve(
 
     def announce(address: str, login: str, recovery_key: str | None, model: str) -> None:
         writer.flush()  # so that the login link is the last line on a terminal
-        typer.echo(f"Wakeful {_version()} on {address} · {_describe_store(settings)}")
+        lines = [f"Wakeful {_version()} on {address} · {_describe_store(settings)}"]
         if settings.token is None:
-            typer.echo(f"Programs send the token in {settings.config_dir / TOKEN_FILE} as a bearer token.")
+            lines.append(f"Programs send the token in {settings.config_dir / TOKEN_FILE} as a bearer token.")
         if recovery_key is not None:
-            typer.echo(
+            lines.append(
                 "Recovery key, not shown at later starts; write it down and keep it apart from this machine: "
                 + recovery_key
             )
         if model == "demo":
-            typer.echo(
+            lines.append(
                 "The model is the built-in demo, which is not an LLM. "
                 "Connect a real one on the page, or with `wakeful model add`."
             )
-        typer.echo(f"Log in (once, within 10 minutes): {settings.public_address or address}{login}")
+        lines.append(f"Log in (once, within 10 minutes): {settings.public_address or address}{login}")
+        write_apart(sys.stdout, "".join(f"{line}\n" for line in lines))
 
     try:
         with failing():
@@ -87,12 +92,12 @@ def migrate(no_backup: NoBackup = False) -> None:
 
     with failing():
         asyncio.run(open_and_close())
-    typer.echo("The schema is up to date.")
+    echo("The schema is up to date.")
 
 
 def version() -> None:
     """Print the version."""
-    typer.echo(_version())
+    echo(_version())
 
 
 def _version() -> str:
@@ -109,16 +114,27 @@ def _set_data_aside(settings: "Settings", *, is_confirmed: bool) -> None:
         earlier = find_earlier(settings)
         if earlier is None:
             return
-        typer.echo(f"{earlier.why} These would be moved into a folder set-aside-TIME in {earlier.data_dir}:")
+        echo(f"{earlier.why} These would be moved into a folder set-aside-TIME in {earlier.data_dir}:")
         for line in earlier.describe():
-            typer.echo(f"  {line}")
+            echo(f"  {line}")
         if not is_confirmed:
             if not sys.stdin.isatty():
                 fail("This must be confirmed, and there is no terminal. Nothing was changed. Add --yes to confirm.")
             if not typer.confirm("Nothing is deleted. Move them and start over?"):
                 fail("Nothing was changed.")
         folder = set_aside(settings, earlier)
-    typer.echo(f"Moved into {folder}: {', '.join(earlier.names)}.")
+    echo(f"Moved into {folder}: {', '.join(earlier.names)}.")
+
+
+def _fill_closed_outputs() -> None:
+    """Open /dev/null in place of a standard stream that is closed; else the next file would get its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115  (Python has None for a closed one)
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
 
 
 def _show_start(settings: "Settings") -> None:

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import typer
 
 from wakeful.cli.fail import WRONG, fail
+from wakeful.cli.printable import echo, harmless, printable, printable_json
 from wakeful.cli.tables import NOTHING, Cell, fit, width_of, widths_of
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -61,19 +62,26 @@ def has_colour(stream: TextIO) -> bool:
     return stream.isatty() and "NO_COLOR" not in os.environ
 
 
-def show_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+def show_json(value: Any, indent: int | None = 2) -> None:
+    echo(json.dumps(value, indent=indent, ensure_ascii=False), escape=printable_json)
 
 
 def show_done(result: Any, text: str, as_json: bool) -> None:
     """Print the result of a command: a sentence, or the server's response as JSON."""
-    show_json(result) if as_json else typer.echo(text)
+    show_json(result) if as_json else echo(text)
+
+
+def show_deleted(result: Mapping[str, Any], text: str, as_json: bool) -> None:
+    """Print that an agent or a user was deleted, and whether the server is still cancelling wakes."""
+    if left := result["wakes_left"]:
+        text += f" {left:,} more wakes are being cancelled in the background; none of them fires."
+    show_done(result, text, as_json)
 
 
 def show_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, empty: str) -> None:
     """Print rows as a table, or a hint if there are none. On a terminal it is made to fit; elsewhere ids stay whole."""
     if not rows:
-        typer.echo(empty)
+        echo(empty)
         return
     lines = [
         [Cell(column.replace("_", " "), "bold") for column in columns],
@@ -104,7 +112,7 @@ def show_found(found: Mapping[str, Any]) -> None:
     headers = [Cell(harmless(column), "bold") for column in found["columns"]]
     _print_table([headers, *([*map(_value, row)] for row in found["rows"])])
     if found["truncated"]:
-        typer.echo("Not all rows are shown.")
+        echo("Not all rows are shown.")
 
 
 def _print_table(lines: Sequence[Sequence[Cell]]) -> None:
@@ -113,7 +121,7 @@ def _print_table(lines: Sequence[Sequence[Cell]]) -> None:
     for line in lines:
         padded = zip(line, widths, strict=True)
         shown = [_paint(cell) + " " * (width - width_of(cell.text)) for cell, width in padded]
-        typer.echo("  ".join(shown).rstrip())
+        typer.echo("  ".join(shown).rstrip())  # noqa: TID251  (cells are harmless)
 
 
 def _paint(cell: Cell) -> str:
@@ -136,7 +144,7 @@ def in_local_time(text: str) -> str:
 
 def print_note(words: str) -> None:
     """Print a note on standard error, apart from the result."""
-    typer.secho(words, fg=typer.colors.YELLOW if has_colour(sys.stderr) else None, err=True)
+    typer.secho(printable(words), fg=typer.colors.YELLOW if has_colour(sys.stderr) else None, err=True)
 
 
 def show_one(value: Mapping[str, Any]) -> None:
@@ -144,7 +152,8 @@ def show_one(value: Mapping[str, Any]) -> None:
     width = max(map(len, value), default=0)
     for name, each in value.items():
         if each not in (None, "", [], {}):
-            typer.echo(_paint(Cell(f"{name:<{width}}  ", "bold")) + _paint(_cell(name, each)))
+            head = _paint(Cell(f"{harmless(name):<{width}}  ", "bold"))
+            typer.echo(head + _paint(_cell(name, each)))  # noqa: TID251  (cells are harmless)
 
 
 def _value(value: Any) -> Cell:
@@ -153,21 +162,20 @@ def _value(value: Any) -> Cell:
     return Cell(harmless(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)))
 
 
-def harmless(text: str) -> str:
-    """Escape control characters, so that a text by a model cannot control the terminal."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
-
-
-def printable(text: str) -> str:
-    """Escape control characters except line breaks and tabs, so that a text by a model cannot control the terminal."""
-    return "\n".join(map(harmless, text.expandtabs(4).split("\n")))
+def call_lines(asked: Mapping[str, Any]) -> list[str]:
+    """Return a call that needs approval: the server's sentence about it, and every argument in full."""
+    sentence = asked.get("sentence") or f"The agent wants to call {asked['tool']}"
+    # A server before 0.2.1 does not say how its arguments are shown.
+    shown = asked.get("shown") or [{"name": "arguments", "start": json.dumps(asked["args"], ensure_ascii=False)}]
+    texts = (f"{each['name']}: {each['start']}{each.get('middle', '')}{each.get('end', '')}" for each in shown)
+    return [harmless(sentence), *(f"  {printable(text)}".replace("\n", "\n    ") for text in texts)]
 
 
 def _cell(column: str, value: Any) -> Cell:
     if value is None:
         return Cell(NOTHING, "dim")
     if column == "status":
-        return Cell(str(value), _COLOURS.get(str(value)))
+        return Cell(harmless(str(value)), _COLOURS.get(str(value)))
     if (column in ("at", "until") or column.endswith("_at")) and isinstance(value, str):
         return Cell(show_time(value))
     if isinstance(value, list) and all(isinstance(each, str) for each in cast("list[Any]", value)):
@@ -182,7 +190,7 @@ def show_time(text: str, form: str = "%Y-%m-%d %H:%M:%S") -> str:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        return text
+        return harmless(text)
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(_zone.get()).strftime(form)
 
 

@@ -14,10 +14,15 @@ TIMEOUT = 60.0  # seconds without a byte; a stream sends something every 10
 
 def options(target: Target, timeout: float) -> dict[str, Any]:
     """Return the options of an HTTP client for a server."""
-    is_encrypted = target.url.startswith("https:")
+    is_encrypted = target.url.lower().startswith("https:")
+
+    def authorize(request: httpx2.Request) -> httpx2.Request:
+        request.headers["Authorization"] = target.authorize()
+        return request
+
     return {
         "base_url": target.url,
-        "headers": {"Authorization": f"Bearer {target.token}"},
+        "auth": authorize,
         "timeout": timeout,
         # Without TLS it is this machine: no proxy, and no certificates, which take longer to load than a request.
         "trust_env": is_encrypted,

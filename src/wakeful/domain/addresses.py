@@ -42,6 +42,19 @@ def is_public(address: Address) -> bool:
     return not any(address in network for network in _REFUSED if network.version == address.version)
 
 
+def hide_login(text: str) -> str:
+    """Return a text without what may be secret in an address in it: user name, password and query."""
+    # Up to the last @, because a password with a / or # in it is not parsed as one.
+    before, at, after = text.rpartition("@")
+    scheme, mark, _ = before.partition("://")
+    if mark:
+        text = f"{scheme}://•••@{after}"
+    elif at and ":" in before and not any(map(str.isspace, before)):
+        text = f"•••@{after}"
+    path, question, _ = text.partition("?")
+    return f"{path}?•••" if question and "://" in path else text
+
+
 def is_web_address(url: str, most: int) -> bool:
     """Return whether a text is an http:// or https:// address that can be requested, without a login in it."""
     if len(url) > most or not all("!" <= character <= "~" for character in url) or "#" in url:

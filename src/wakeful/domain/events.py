@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from wakeful.domain.runs.call_words import ShownArgument
 from wakeful.domain.types import RunNote, RunUsage, ServerNoteCode
 
 RecallAction = Literal["scheduled", "deferred", "fired", "rescheduled", "skipped", "cancelled", "failed"]
@@ -113,6 +114,7 @@ class ApprovalRequested(WorkerFrame):
     args: Mapping[str, Any]
     call_id: str
     sentence: str = ""  # what the call would do, in the server's words; what the model wrote is quoted in it
+    shown: tuple[ShownArgument, ...]  # every argument, to be on the screen before a person can approve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,6 +399,7 @@ class StepSaved:
     source: str | None = None
     label: str | None = None
     usage: RunUsage | None = None  # what the run has used up to here
+    outside_sources: tuple[str, ...] | None = None  # those of the run up to here; None: as saved before
     is_last: bool = False  # the run ends with it; only StreamEnd and EndedEarly follow
 
 

@@ -52,8 +52,8 @@ def server_note(code: ServerNoteCode) -> ServerNote:
 def recall_update(recall: Recall, change: WakeChanged) -> RecallUpdate:
     """Return the frame about a change of a recall."""
     assert recall.session_id is not None
-    # A recurring recall stays pending while one of its runs executes.
-    is_pending = change.action == "fired" and recall.call_type == "recurring"
+    # A recurring recall stays pending while one of its runs executes, also the last one.
+    is_pending = change.status == "running" and recall.call_type == "recurring"
     return RecallUpdate(
         session_id=recall.session_id,
         recall_id=recall.id,

@@ -117,6 +117,7 @@ SERVER_NOTES: Mapping[ServerNoteCode, str] = {
         "The model's server dropped a part of what it was sent, perhaps its instructions or the beginning of the "
         "conversation: its context window is smaller than the one set for the model. The inbox says what to do."
     ),
+    "model_taken_back": "The model it was booked with is no longer allowed for it, so it uses its own model.",
 }
 
 # Reasons why a run was moved, skipped or ended, and the decisions in a wake's history.
@@ -133,6 +134,7 @@ REASONS: Mapping[str, str] = {
     "missed": "missed",
     "memory_elsewhere": "no running server has its data directory",
     "mcp_elsewhere": "no running server has its MCP servers",
+    "outage": "its model did not answer",
     "out_of_resources": "the server was out of resources",
     "disk_full": "the server's disk was full",
     "min_interval": "minimum gap between runs",
@@ -142,6 +144,7 @@ REASONS: Mapping[str, str] = {
     "past": "the time was in the past",
     "clock_change": "the clocks change then",
     "replanned": "rescheduled after the clock was wrong",
+    "zone_rules_changed": "the rules of its time zone have changed",
     "cron": "the next time of its cron rule",
     "session_deleted": "the session was deleted",
     "forgotten": "nobody wrote there or edited it for a long time",

@@ -31,6 +31,11 @@ def words_of(error: Exception) -> str:
     return f"{type(error).__name__}: {text}"
 
 
+def remedy_of(error: OSError, otherwise: str) -> str:
+    """Return what to do about a file that could not be written: a full disk needs space, not permissions."""
+    return "Free space on its disk, then try again." if error.errno in _DISK_FULL else otherwise
+
+
 def find_shortage(error: BaseException) -> Unavailable | None:
     """Return the error to report if a resource has run out, also when a library has wrapped the OSError.
 

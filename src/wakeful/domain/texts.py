@@ -2,6 +2,7 @@
 
 from typing import NoReturn
 
+from wakeful.domain.addresses import hide_login
 from wakeful.domain.errors import Invalid
 
 _MAX_SHOWN = 80
@@ -68,6 +69,9 @@ def problem_in_words(kind: str, message: str) -> str:
 
 
 def show(value: object) -> str:
-    """Return the `repr` of a value, shortened; it escapes what cannot be sent, such as a lone surrogate."""
-    text = repr(value)
+    """Return the `repr` of a value, shortened, without a password in an address.
+
+    It escapes what cannot be sent, such as a lone surrogate.
+    """
+    text = repr(hide_login(value)) if isinstance(value, str) else hide_login(repr(value))
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

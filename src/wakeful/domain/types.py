@@ -32,7 +32,7 @@ RunNote = Literal[
     "unkept_promise",
     "prompt_cut",
 ]
-ServerNoteCode = Literal["budget", "promise", "call_as_text", "unkept_promise", "prompt_cut"]
+ServerNoteCode = Literal["budget", "promise", "call_as_text", "unkept_promise", "prompt_cut", "model_taken_back"]
 Trigger = Literal["message", "wake", "run_now"]
 ScheduleMode = Literal["ambient", "reactive", "project", "manual"]
 Role = Literal["owner", "user"]
@@ -198,6 +198,7 @@ class Wake:
     scheduled_by: ScheduledBy
     booked_by_run: str | None = None
     tools: tuple[str, ...] | None = None  # tools of the run that booked it; None: a person did, so no limit
+    outside_sources: tuple[str, ...] = ()  # of the run that booked it, or the hook that it belongs to
     ephemeral: bool = False  # deleted at the next start of the server
     status: WakeStatus = "pending"
     reason: str | None = None
@@ -271,6 +272,7 @@ class Run:
     has_called: bool = False  # the current start has reached a model or tool call
     lost_starts: int = 0  # starts that ended in a crash before that
     is_resuming: bool = False  # resumed after a crash, and no step saved since
+    not_before: datetime | None = None  # queued again after an outage of its model, and not claimed earlier
     stop_requested_at: datetime | None = None
     node: str | None = None  # the name of the node that claimed it last
     has_ping: bool = False  # its wake had an address to ping when it fired
@@ -278,6 +280,7 @@ class Run:
     door: Door | None = None  # how it was started, or how its wake was booked; None: before this was recorded
     token_id: str | None = None  # the token or hook that started it or booked its wake
     token_name: str | None = None
+    outside_sources: tuple[str, ...] = ()  # where the data came from that it has read and its user did not write
 
     @property
     def is_headless(self) -> bool:

@@ -40,12 +40,12 @@ class TokenBraked(LimitReached):
 
     code = "token_brake"
 
-    def __init__(self, via: Via, most: int, free_at: datetime, now: datetime) -> None:
+    def __init__(self, via: Via, used: str, free_at: datetime, now: datetime) -> None:
         self.free_at = free_at
         wait = timedelta(seconds=max(1, -(-(free_at - now) // timedelta(seconds=1))))
         what = "hook" if via.door == "hook" else "token"
         super().__init__(
-            f"The {what} {via.token_name!r} has booked or started {most} runs within an hour, which is the limit of "
+            f"The {what} {via.token_name!r} has {used} within an hour, which is the limit of "
             f"one {what}. The next one is possible in {format_duration(wait)}, at {free_at:%Y-%m-%dT%H:%M:%SZ}.",
             hint="The setting runs_per_token_per_hour changes the limit.",
             seconds=wait // timedelta(seconds=1),
@@ -57,6 +57,11 @@ def stamp(one: Stamped, via: Via | None) -> Stamped:
     if via is None:
         return replace(one, door=None, token_id=None, token_name=None)
     return replace(one, door=via.door, token_id=via.token_id, token_name=via.token_name)
+
+
+def stamp_booked(wake: Wake, run: Run) -> Wake:
+    """Return a wake that a run has booked, with the door of agents and what the run has read."""
+    return replace(stamp(wake, TOOL), outside_sources=run.outside_sources)
 
 
 def via_of(one: Wake | Run) -> Via | None:

@@ -39,13 +39,30 @@ class BadOffset(Invalid):
         )
 
 
-@cache
+_loaded: dict[str, ZoneInfo] = {}
+
+
 def load_zone(name: str) -> ZoneInfo:
     """Return the IANA zone of that exact name."""
+    if name in _loaded:
+        return _loaded[name]
     # ZoneInfo alone also loads 'right/...' (leap seconds) and, on some file systems, names in the wrong case.
     if name not in _zone_names():
         raise UnknownZone(name)
-    return ZoneInfo(name)
+    return _loaded.setdefault(name, ZoneInfo(name))
+
+
+def loaded_zones() -> frozenset[str]:
+    """Return the zones that this process has used; no wake is planned by another one."""
+    return frozenset(_loaded)
+
+
+def reload() -> None:
+    """Forget the zones that were loaded, so that the next use reads them from the data as it is now."""
+    for cached in (_zone_names, _by_lower_case):
+        cached.cache_clear()
+    _loaded.clear()
+    ZoneInfo.clear_cache()
 
 
 def find_zone(name: str) -> str | None:

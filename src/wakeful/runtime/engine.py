@@ -25,12 +25,14 @@ from wakeful.service.runs.memory_holds import MemoryHolds
 from wakeful.service.sessions.presence import PresenceService
 from wakeful.service.sessions.search_index import SearchIndex
 from wakeful.service.upkeep import Health, Upkeep
+from wakeful.service.wakes.departures import Departures
 from wakeful.service.wakes.firing import Firing
 
 log = logging.getLogger(__name__)
 
 CHECKPOINT_EVERY = timedelta(minutes=1)
 _RETRY_AFTER = timedelta(seconds=10)
+_LOOK_FOR_GONE = timedelta(hours=1)  # reads every live wake
 _STALLED_AFTER = 90.0  # seconds without a turn; scheduler and runner turn at least every 30
 
 
@@ -61,6 +63,7 @@ class Engine:
         runner: Runner,
         heartbeat: LeaseHeartbeat,
         upkeep: Upkeep,
+        departures: Departures,
         directories: Directories,
         holds: MemoryHolds,
         nodes: Nodes,
@@ -81,6 +84,7 @@ class Engine:
         self.scheduler = scheduler
         self.runner = runner
         self.upkeep = upkeep
+        self._departures = departures
         self._directories = directories
         self.holds = holds
         self._nodes = nodes
@@ -106,6 +110,7 @@ class Engine:
             await self._presence.end_all_of_nodes()
             while await self.firing.recover(every_other_owner=True):
                 pass
+        await self.upkeep.zone_rules.look()  # before a wake fires that is due by the old rules alone
         await self._directories.arrive()
         await self._nodes.arrive()
         self._heartbeat.start()
@@ -115,7 +120,11 @@ class Engine:
             asyncio.create_task(self._presence.run(), name="wakeful-presence"),
             asyncio.create_task(self._webhooks.run(), name="wakeful-webhooks"),
             asyncio.create_task(_until_done(self._search_index.build), name="wakeful-search-index"),
+            asyncio.create_task(self._follow_departures(), name="wakeful-departures"),
             asyncio.create_task(_every(timedelta(minutes=1), self.look_after), name="wakeful-upkeep"),
+            asyncio.create_task(
+                _every(timedelta(minutes=1), self.upkeep.look_at_disk, at_once=True), name="wakeful-disk"
+            ),
             asyncio.create_task(_every(timedelta(minutes=1), self.upkeep.tidy), name="wakeful-tidy"),
             asyncio.create_task(_every(timedelta(hours=1), self.upkeep.forget), name="wakeful-retention"),
             asyncio.create_task(_every(timedelta(hours=1), self.upkeep.measure, at_once=True), name="wakeful-sizes"),
@@ -165,6 +174,8 @@ class Engine:
         problems = [*self._find_problems()]
         if self.runner.shortage is not None:
             problems.append(Problem("out_of_resources", f"runs are put off: {self.runner.shortage}"))
+        if self.upkeep.disk_shortage is not None:
+            problems.append(Problem("disk_nearly_full", f"the disk is nearly full: {self.upkeep.disk_shortage}"))
         for loop, seconds in (
             ("scheduler", self.scheduler.seconds_since_turn),
             ("runner", self.runner.seconds_since_turn),
@@ -199,6 +210,14 @@ class Engine:
     def look_at_node(self) -> None:
         """Look now whether this node is to drain."""
         self._node_nudged.set()
+
+    async def _follow_departures(self) -> None:
+        """Cancel the wakes of deleted agents and users: at the start, when some are left, and those of other nodes."""
+        while True:
+            self._departures.left.clear()
+            await _until_done(self._departures.finish)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._departures.left.wait(), _LOOK_FOR_GONE.total_seconds())
 
     async def _follow_draining(self, every: timedelta) -> None:
         while True:

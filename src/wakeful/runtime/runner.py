@@ -16,7 +16,7 @@ from wakeful.domain import ids
 from wakeful.domain.errors import StoreUnavailable, Unavailable, WakefulError
 from wakeful.domain.events import EndedEarly, ErrorFrame, RunFrame, StepSaved, StreamEnd, StreamStopped
 from wakeful.domain.resources import words_of
-from wakeful.domain.runs.runs import LeaseLost, Outcome
+from wakeful.domain.runs.runs import OUTAGES, LeaseLost, Outcome
 from wakeful.domain.types import ClaimedRun, RunNote, RunUsage
 from wakeful.domain.values import replace
 from wakeful.runtime.executor import Executor, Stop
@@ -331,6 +331,14 @@ class Runner:
                 return self._release(held)
             if (lacks := shortage(error)) is not None:
                 return await self._put_off(held, lacks)
+            if isinstance(error, WakefulError) and error.code in OUTAGES:
+                limit.cancel()
+                if await insist(partial(self.claims.hold, held.run, error.message), Unavailable):
+                    log.warning(
+                        "run held: the model does not answer", extra={"run_id": held.run.id, "code": error.code}
+                    )
+                    held.given_up = "released"
+                    return None
             if isinstance(error, WakefulError):  # its message is enough, without a traceback
                 log.warning("run failed", extra={"run_id": held.run.id, "code": error.code, "error": error.message})
                 return Outcome(status="failed", reason=error.code, error=error.message)

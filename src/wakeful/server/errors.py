@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from wakeful.domain.addresses import hide_login
 from wakeful.domain.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, Unavailable, WakefulError
 from wakeful.domain.people.accounts import NotSignedIn
 from wakeful.domain.resources import find_shortage
@@ -180,9 +181,14 @@ class _Short(Repr):
         self.maxlist = self.maxdict = 20
         self.maxstring = self.maxother = self.maxlong = _MAX_SHOWN
 
+    def repr_str(self, x: str, level: int) -> str:
+        return super().repr_str(hide_login(x), level)
+
 
 def _show(value: object) -> str:
     """Return the beginning of a value's repr, which may have many megabytes."""
+    if isinstance(value, str):
+        value = hide_login(value)
     shown = repr(value[: _MAX_SHOWN + 1]) if isinstance(value, str | bytes) else _Short().repr(value)
     return shown if len(shown) <= _MAX_SHOWN else shown[:_MAX_SHOWN] + "…"
 

@@ -30,7 +30,6 @@ from wakeful.server.login.attempts import Tries
 from wakeful.server.login.tickets import take_ticket, target_of
 from wakeful.server.mcp.oauth_probes import is_oauth_probe
 from wakeful.server.security_headers import SECURITY_HEADERS
-from wakeful.server.ws.socket_counts import SocketCounts
 from wakeful.service.people.accounts import Accounts
 
 COOKIE = "wakeful"
@@ -38,6 +37,7 @@ SECURE_COOKIE = "__Host-wakeful"  # with HTTPS: only this host can set it
 PAGE_HEADER = "X-Wakeful-Page"
 CLI_AGENT = "wakeful-cli"  # the User-Agent of our commands
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_NO_PAGE = "/ui/assets/"  # no file: the page is answered as missing
 
 
 class OriginNeeded(Forbidden):
@@ -66,7 +66,6 @@ class Gate:
         self.app = app
         self._accounts = accounts
         self._tries = tries
-        self._sockets = SocketCounts(settings.sockets_per_token)
         self._hosts = AllowedHosts(settings.host, settings.allowed_hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,13 +75,15 @@ class Gate:
         try:
             is_known = await self._admit(scope)
         except WakefulError as error:
-            await _refuse(answer(error, scope["path"]), scope, receive, send)
-            return
+            if not isinstance(error, NotSignedIn) or isinstance(error, WrongPass) or not is_navigation(scope):
+                await _refuse(answer(error, scope["path"]), scope, receive, send)
+                return
+            is_known = False
+            scope = {**scope, "path": _NO_PAGE}  # a person at an address that is not the page's
         if scope["type"] == "websocket":
             # Without the layers of the frameworks in between, which cost as much as sending the frame.
             scope["state"]["send"] = send
-            with self._sockets.counted(scope["state"]["identity"].token_id):
-                await self.app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         await self._pass_on(scope, receive, send, MAX_BODY if is_known else _largest_open(scope))
 
@@ -92,14 +93,12 @@ class Gate:
         headers = Headers(scope=scope)
         host = self._check_host(scope, headers)
         self._check_origin(scope, headers, host)
-        if _is_open(scope) or _is_probe(scope, headers) or is_oauth_probe(scope["path"]):
+        if scope["type"] == "http" and (_is_open(scope) or _is_probe(scope, headers) or is_oauth_probe(scope["path"])):
             return False
         state = scope.setdefault("state", {})
         identity = await self._identify(scope, headers, ticket)
         state["identity"] = replace(identity, door=_door(scope, headers, identity))
-        mark_authenticated(state)
-        if scope["type"] == "websocket":
-            self._sockets.check(state["identity"].token_id)
+        mark_authenticated(state, identity.token_id, is_socket=scope["type"] == "websocket")
         return True
 
     def _check_host(self, scope: Scope, headers: Headers) -> Host:
@@ -197,6 +196,13 @@ def _door(scope: Scope, headers: Headers, identity: Identity) -> Door:
     return "cli" if headers.get("user-agent", "").startswith(CLI_AGENT) else "rest"
 
 
+def is_navigation(scope: Scope) -> bool:
+    """Return whether a person opens an address in a browser, rather than a program or a script of the page."""
+    headers = Headers(scope=scope)
+    is_get = scope["type"] == "http" and scope["method"] == "GET"
+    return is_get and "text/html" in headers.get("accept", "") and "authorization" not in headers
+
+
 def _acts(scope: Scope) -> bool:
     """Return whether a request may change something."""
     return scope["type"] == "websocket" or scope["method"] not in SAFE
@@ -204,8 +210,6 @@ def _acts(scope: Scope) -> bool:
 
 def _is_open(scope: Scope) -> bool:
     """Return whether a request needs no token: liveness, login, deliveries of hooks, and the files of the page."""
-    if scope["type"] == "websocket":
-        return False
     if scope["path"] in ("/healthz", "/login") or _is_delivery(scope):
         return True
     return scope["method"] in ("GET", "HEAD") and _is_page(scope["path"])
@@ -227,7 +231,7 @@ def _is_probe(scope: Scope, headers: Headers) -> bool:
 
 
 def _is_page(path: str) -> bool:
-    return path == "/" or path.startswith("/ui/")
+    return path in ("/", "/ui") or path.startswith("/ui/")
 
 
 def _add_headers(message: Message, scope: Scope) -> None:

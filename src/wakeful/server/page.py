@@ -9,9 +9,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 
 from wakeful.domain.errors import NotFound
+from wakeful.server.gate import is_navigation
 from wakeful.server.routes import DoorRoute
 
 FOLDER = Path(__file__).parent / "static"
@@ -34,6 +35,7 @@ POLICY = "; ".join(
     )
 )
 _HEADERS = {"Content-Security-Policy": POLICY, "Vary": "Accept-Encoding"}
+VIEWS = frozenset({"", "agenda", "agents", "inbox", "runs", "sessions", "settings"})  # as in web/src/App.tsx
 _WORKER = "sw.js"
 _WITH_ADDRESSES = (
     "text/html",
@@ -68,12 +70,19 @@ def page_router(folder: Path = FOLDER) -> APIRouter:
     files = _load(folder)
     router = APIRouter(route_class=DoorRoute, include_in_schema=False)
 
+    @router.api_route("/ui", methods=["GET", "HEAD"])
+    async def enter(request: Request) -> RedirectResponse:  # pyright: ignore[reportUnusedFunction]
+        """Add the slash that the page's addresses have."""
+        query = f"?{request.url.query}" if request.url.query else ""
+        return RedirectResponse(f"{request.app.state.base_path}/ui/{query}")
+
     @router.api_route("/", methods=["GET", "HEAD"])
     @router.api_route("/ui/{path:path}", methods=["GET", "HEAD"])
     async def show_page(request: Request, path: str = "") -> Response:  # pyright: ignore[reportUnusedFunction]
-        """Return a file; for a path inside the page, index.html."""
+        """Return a file; for a path inside the page, index.html, which also tells a person that there is no page."""
         file = files.get(path)
-        if file is None and (path.startswith("assets/") or "." in path.rpartition("/")[2]):
+        is_missing = file is None and path.partition("/")[0] not in VIEWS
+        if is_missing and not is_navigation(request.scope):
             raise NoSuchFile(path)
         file = file or files.get("index.html")
         if file is None:
@@ -82,7 +91,7 @@ def page_router(folder: Path = FOLDER) -> APIRouter:
         if base_path and file.media_type in _WITH_ADDRESSES:
             file = _move(file, base_path)
         more = {"Service-Worker-Allowed": f"{base_path}/"} if path == _WORKER else {}  # it is in /ui/, but / is ours
-        return _answer(file, request, more)
+        return _answer(file, request, more, 404 if is_missing else 200)
 
     return router
 
@@ -123,12 +132,12 @@ def _media_type(path: Path) -> str:
     return known.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
 
 
-def _answer(file: _File, request: Request, more: Mapping[str, str]) -> Response:
+def _answer(file: _File, request: Request, more: Mapping[str, str], status: int) -> Response:
     headers = {**_HEADERS, **more, "ETag": file.etag, "Cache-Control": file.caching}
-    if file.etag in request.headers.get("if-none-match", ""):
+    if status == 200 and file.etag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     content = file.content
     if file.packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
         content = file.packed
         headers["Content-Encoding"] = "gzip"
-    return Response(content, media_type=file.media_type, headers=headers)
+    return Response(content, status, media_type=file.media_type, headers=headers)

@@ -45,6 +45,7 @@ from wakeful.service.sessions.uploads import Uploads
 from wakeful.service.storage.storage import Storage
 from wakeful.service.wakes.agenda import AgendaService
 from wakeful.service.wakes.bookings import Bookings
+from wakeful.service.wakes.departures import Departures
 from wakeful.service.wakes.next_runs import NextRuns
 from wakeful.service.wakes.pauses import PauseService
 from wakeful.service.wakes.recalls import Recalls
@@ -66,6 +67,7 @@ class Services:
     completions: Completions
     data: AgentData
     deliverer: Deliverer
+    departures: Departures
     directories: Directories
     feed: Feed
     hooks: Hooks

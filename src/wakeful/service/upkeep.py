@@ -1,14 +1,16 @@
 """Periodic maintenance: the liveness audit, finishing interrupted work, and deleting old data."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from wakeful.clock import Clock
+from wakeful.clock import STEP, Clock
 from wakeful.domain.completions.history import KEPT
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.hooks.hooks import KEEP, KEEP_PAYLOAD
+from wakeful.domain.inbox import notices
 from wakeful.domain.types import FOREVER
 from wakeful.service.inbox.outbox import Outbox
 from wakeful.service.storage.old_data import OldData
@@ -16,6 +18,7 @@ from wakeful.service.storage.storage import Retention
 from wakeful.service.storage.vacuum import Vacuum
 from wakeful.service.wakes.recalls import Recalls
 from wakeful.service.wakes.wrong_clock import WrongClock
+from wakeful.service.wakes.zone_rules import ZoneRules
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
@@ -53,10 +56,13 @@ class Upkeep:
         remove_orphaned_uploads: Callable[[], Awaitable[None]],
         owner: str,
         wrong_clock: WrongClock,
+        zone_rules: ZoneRules,
         refresh_models: Callable[[], Awaitable[None]],
         old_data: OldData,
         vacuum: Vacuum,
         measure: Callable[[], Awaitable[object]],
+        node: str,
+        find_disk_shortage: Callable[[], str | None],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -67,15 +73,22 @@ class Upkeep:
         self._remove_orphaned_uploads = remove_orphaned_uploads
         self._owner = owner
         self._wrong_clock = wrong_clock
+        self.zone_rules = zone_rules
         self._refresh_models = refresh_models
         self._old_data = old_data
         self._vacuum = vacuum
         self._measure = measure
+        self._node = node
+        self._find_disk_shortage = find_disk_shortage
+        self.disk_shortage: str | None = None
+        self._is_shortage_noted = False
         self._began = clock.monotonic()
+        self._lead = _lead_of(clock)  # at the last audit
 
     async def audit(self) -> Health:
-        """Find wakes and runs that no node handles; not just after a step of the clock, when all are late."""
-        if self._clock.seconds_since_step() < _OVERDUE.total_seconds():
+        """Find wakes and runs that no node handles; not just after a suspend or a step of the clock."""
+        last, self._lead = self._lead, _lead_of(self._clock)
+        if self._lead - last > STEP.total_seconds() or self._clock.seconds_since_step() < _OVERDUE.total_seconds():
             return Health()
         before = self._clock.now() - _OVERDUE
 
@@ -88,11 +101,28 @@ class Upkeep:
 
         return await self._store.read(work)
 
+    async def look_at_disk(self) -> None:
+        """Look whether the disk is nearly full, and notify the owners when that begins."""
+        shortage = self.disk_shortage = await asyncio.to_thread(self._find_disk_shortage)
+        if shortage is None or self._is_shortage_noted:
+            self._is_shortage_noted = shortage is not None
+            return
+        now = self._clock.now()
+        log.warning("the disk is nearly full", extra={"problem": shortage})
+
+        async def work(tx: Tx) -> None:
+            for owner in await tx.accounts.hold_owners():
+                await tx.notices.add(notices.disk_nearly_full(owner, self._node, shortage, now))
+
+        await self._store.write(work)
+        self._is_shortage_noted = True  # not before: a full store takes no notice, and the next minute tries again
+
     async def tidy(self) -> None:
-        """Correct times that a wrong clock planned, cancel forgotten recalls, and finish what a crash or another node
-        left undone.
+        """Correct times that a wrong clock or other zone rules planned, cancel forgotten recalls, and finish what a
+        crash or another node left undone.
         """
         await self._wrong_clock.put_right()
+        await self.zone_rules.look()
         if self._retention.forget_recalls_after_days and self._is_settled():
             await self._recalls.forget(self._retention.forget_recalls_after_days)
         await self.outbox.sweep()
@@ -136,3 +166,8 @@ class Upkeep:
         await self._store.write(work, is_long=True)
         await self._old_data.delete()
         await self._vacuum.run()
+
+
+def _lead_of(clock: Clock) -> float:
+    """Return how far the time is ahead of the time that this machine was awake; a suspend makes it grow."""
+    return clock.now().timestamp() - clock.monotonic()

@@ -11,7 +11,7 @@ from wakeful.store.agents.agents import AgentRows
 from wakeful.store.agents.directories import DirectoryRows
 from wakeful.store.agents.homes import HomeRows
 from wakeful.store.agents.instruction_files import InstructionFileRows
-from wakeful.store.agents.mcp_servers import UnconfinedMcpServers
+from wakeful.store.agents.mcp_servers import McpTools, UnconfinedMcpServers
 from wakeful.store.backup.scheduled import BackupRows
 from wakeful.store.drivers.database import Database, Params, Row, SideConnection, Statements
 from wakeful.store.drivers.sequence import Loss
@@ -64,6 +64,7 @@ class Tx:
         self.homes = HomeRows(statements)
         self.hooks = HookRows(statements)
         self.instruction_files = InstructionFileRows(statements)
+        self.mcp_tools = McpTools(statements)
         self.models = ModelRows(statements)
         self.moves = MoveRows(statements)
         self.nodes = NodeRows(statements)

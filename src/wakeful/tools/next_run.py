@@ -20,12 +20,13 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
     async def schedule_next_run(context: ToolContext, asked: ScheduleNextRun) -> ToolResult:
         request = asked.to_request(NextRunRequest)
         try:
-            return _booked(await service.book_in_run(request, context.run, context.agent, context.only))
+            run, agent = context.run, context.agent
+            return _booked(await service.book_in_run(request, run, agent, context.only, context.approved))
         except BookingRefused as refused:
             return _refused(refused)
 
     async def cancel_next_run(context: ToolContext, _asked: CancelNextRun) -> ToolResult:
-        wake = await service.cancel(context.run.agent_id, context.run.user_id)
+        wake = await service.cancel(context.run.agent_id, context.run.user_id, by=context.acting)
         if wake is None:
             return ToolResult(text="No next run was booked, so there was nothing to cancel. The slot is empty.")
         when = service.describe_time(wake.nominal_at, context.agent)

@@ -40,15 +40,15 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
         session_id = context.run.session_id if asked.session_id is None else asked.session_id
         user_id = await service.reach(session_id, context.run)
         if asked.action == "list":
-            found = await service.listed(session_id, user_id)
+            found = await service.listed(session_id, user_id, by=context.acting)
             lines = [_line(wake, service.describe_time(wake.nominal_at, context.agent)) for wake in found]
             return ToolResult(text="\n".join(lines) or "There is no recall in this session.")
         if asked.action == "skip":
-            wake = await service.skip(session_id, user_id, by="agent")
+            wake = await service.skip(session_id, user_id, by=context.acting)
             when = service.describe_time(wake.nominal_at, context.agent)
             outcome = f"The next time is {when}." if wake.is_live else "That was the last time, so it has ended."
             return ToolResult(text=f"Skipped. {outcome} Recall id: {wake.id}.")
-        wake = await service.cancel(session_id, user_id)
+        wake = await service.cancel(session_id, user_id, by=context.acting)
         if wake is None:
             return ToolResult(text="No recall was pending in this session, so there was nothing to cancel.")
         when = service.describe_time(wake.nominal_at, context.agent)

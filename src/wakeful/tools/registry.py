@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -14,9 +14,11 @@ from wakeful.domain.agents.agents import SCHEDULING, shown_toolsets
 from wakeful.domain.doors.params import fields_of
 from wakeful.domain.errors import Invalid, StoreUnavailable, WakefulError
 from wakeful.domain.events import RunFrame, Waiting
+from wakeful.domain.outside import AskPerson
 from wakeful.domain.texts import problem_in_words
 from wakeful.domain.types import Agent, ClaimedRun
 from wakeful.service.resources import shortage
+from wakeful.service.wakes.acting import ActingRun
 from wakeful.tools.schemas import slim
 
 log = logging.getLogger(__name__)
@@ -60,6 +62,11 @@ class ToolContext:
     only: Collection[str] | None = None  # the tools this run has; None: all of the agent's
     skills: Collection[str] | None = None  # that its session was started with; None: all of the agent's
     spawn: "Callable[[str, str], Awaitable[ToolResult]] | None" = None  # gives another agent, by name, a task
+    approved: str | None = None  # the id of a booking that a person has let this call change
+
+    @property
+    def acting(self) -> ActingRun:
+        return ActingRun(run=self.run, approved=self.approved)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +77,7 @@ class ToolResult:
     success: bool = True
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     frames: tuple[RunFrame, ...] = ()  # sent to the session's subscribers
+    outside_source: str | None = None  # where its text came from, if that is not this server or its user
 
 
 Act = Callable[[ToolContext, A], Awaitable[ToolResult]]
@@ -92,6 +100,9 @@ class Tool:
     makes_files: bool = False  # in the agent's workspace or skills
     makes_files_at_once: bool = False  # so quickly that no other node has to write to them meanwhile
     is_side_by_side: bool = False  # several calls in one answer run in parallel
+    reads_from: Callable[[Any], str | None] = lambda _: (
+        None
+    )  # the outside source that a call with these arguments reads
 
     @property
     def server(self) -> str | None:
@@ -196,8 +207,7 @@ class ToolCatalog:
         own = self.of([*shown_toolsets(agent), None])
         shown = [tool for tool in own if tool.is_shown_to is None or tool.is_shown_to(agent)]
         if self._outside is not None and agent.mcp_servers:
-            taken = {tool.name for tool in shown}
-            shown += [tool for tool in self._outside.tools_of(agent.mcp_servers) if tool.name not in taken]
+            shown += self._outside.tools_of(agent.mcp_servers)
         return [tool for tool in shown if only is None or tool.name in only]
 
 
@@ -215,7 +225,8 @@ class Tools:
     async def call(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """Call a tool of this agent. Wrong arguments and refusals are results, so that the model can correct itself.
 
-        Raises only if the store is unavailable and the call can be repeated once it is back.
+        Raises only if the store is unavailable and the call can be repeated once it is back, or if a person has to be
+        asked first.
         """
         shown = {tool.name: tool for tool in self.catalog.shown_to(context.agent, context.only)}
         tool = shown.get(name)
@@ -225,10 +236,18 @@ class Tools:
             parsed = tool.arguments.model_validate(arguments)
         except ValidationError as error:
             return _failed(tool, _explain(tool, error))
+        result = await self._act(tool, parsed, context)
+        # An error of a server may contain its text too.
+        return replace(result, outside_source=result.outside_source or tool.reads_from(parsed))
+
+    async def _act(self, tool: Tool, parsed: Arguments, context: ToolContext) -> ToolResult:
+        name = tool.name
         try:
             if tool.toolset in SCHEDULING and self._check_scheduling is not None:
                 await self._check_scheduling(context.agent)  # self-scheduling may have been turned off during this run
             return await tool.act(context, parsed)
+        except AskPerson:
+            raise
         except WakefulError as error:
             if isinstance(error, StoreUnavailable) and (tool.is_repeatable or tool.is_all_or_nothing):
                 raise

@@ -84,7 +84,7 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
         )
 
     async def listed(context: ToolContext, _asked: SchedulerTool) -> ToolResult:
-        found = await service.pending(context.run.session_id, context.run.user_id)
+        found = await service.pending(context.run.session_id, context.run.user_id, by=context.acting)
         lines = [_line(schedule, service.describe_time(schedule.fire_at, context.agent)) for schedule in found]
         return ToolResult(
             text="\n".join(lines) or "Nothing is scheduled in this session.",
@@ -96,7 +96,8 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
             raise Invalid(
                 "`schedule_id` is missing. Give one that op 'list' shows, such as sch-….", field="schedule_id"
             )
-        schedule = await service.cancel(asked.schedule_id, context.run.user_id, context.run.session_id)
+        run = context.run
+        schedule = await service.cancel(asked.schedule_id, run.user_id, run.session_id, by=context.acting)
         when = service.describe_time(schedule.fire_at, context.agent)
         text = f"Cancelled what was booked for {when}. Schedule id: {schedule.id}."
         return ToolResult(text=text, metadata=_to_metadata(schedule))

@@ -3,7 +3,6 @@
 import pytest
 
 from databases import Database, Refused
-from wakeful.agentdb.errors import to_error
 from wakeful.agentdb.history import snapshots
 
 QUOTA = 1024 * 1024
@@ -144,7 +143,7 @@ def test_a_purge_leaves_rows_alone_that_a_live_row_depends_on(small, rule):
 
 
 def test_no_copy_is_spent_on_a_few_deleted_rows(small):
-    """One may be made an hour. Spent on next to nothing, it would be missing when many rows are deleted."""
+    """One is kept an hour. Spent on next to nothing, it would be missing when many rows are deleted."""
     small.ask("insert", table="tasks", rows=[{"title": "gone"}])
     small.ask("delete", table="tasks", where={"title": "gone"})
     fill(small, LARGE, 1)
@@ -154,16 +153,44 @@ def test_no_copy_is_spent_on_a_few_deleted_rows(small):
     assert len(snapshots.kept_of(small.path)) == 1
 
 
-def test_when_no_copy_can_be_kept_the_refusal_says_when_to_write_again(small):
-    fill(small, LARGE, 1)
-    for minute, last in ((10, 60), (20, 200)):
+@pytest.mark.parametrize(
+    ("text", "at_once"),
+    [pytest.param(LARGE, 1, id="large"), pytest.param(MEDIUM, 10, id="medium"), pytest.param(TINY, 200, id="tiny")],
+)
+def test_the_advice_of_the_refusal_works_again_and_again_within_an_hour(small, text, at_once):
+    for minute in range(10, 16):
         small.at = f"2026-03-02T12:{minute}:00+00:00"
-        small.ask("delete", table="tasks", where={"id": {"lte": last}})
-        refused = fill(small, LARGE, 1)
-    error = to_error(refused.values, "Asia/Tokyo")
-    assert "there is room for the next one at 2026-03-02 22:10:00 (Asia/Tokyo). Write again then." in error.message
-    small.at = "2026-03-02T13:10:00+00:00"
+        refused = fill(small, text, at_once)
+        assert "db_delete" in refused.values["message"]
+        assert live(small)
+        while ids := [row_id for (row_id,) in small.query("SELECT id FROM tasks", limit=400)]:
+            small.ask("delete", table="tasks", row_ids=ids)
+        small.ask("purge")
+        assert live(small) == 0
+    small.ask("insert", table="tasks", rows=[{"title": text}] * at_once)
+    assert small.ask("verify")["intact"]
+
+
+def test_the_first_copy_of_an_hour_is_kept_and_later_ones_replace_each_other(small):
+    """The first has the rows from before a runaway agent began; without the others every further write would wait."""
+    for minute in range(10, 14):
+        small.at = f"2026-03-02T12:{minute}:00+00:00"
+        fill(small, LARGE, 1)
+        small.ask("delete", table="tasks", where={"id": {"gte": 0}})
+    [kept], copies = snapshots.kept_of(small.path), snapshots.of(small.path)
+    assert "T1211" in kept.name
+    assert [copy.name[11:15] for copy in copies] == ["1211", "1213"]
+
+
+def test_room_is_made_when_no_further_copy_can_be_kept_for_30_days(small):
+    for hour in range(8):
+        small.at = f"2026-03-02T{12 + hour}:00:00+00:00"
+        fill(small, LARGE, 1)
+        small.at = f"2026-03-02T{12 + hour}:30:00+00:00"
+        small.ask("delete", table="tasks", where={"id": {"gte": 0}})
     small.ask("insert", table="tasks", rows=[{"title": LARGE}])
+    assert sum(copy.stat().st_size for copy in snapshots.kept_of(small.path)) <= 5 * QUOTA
+    assert len(snapshots.of(small.path)) == len(snapshots.kept_of(small.path)) + 1
 
 
 def test_a_write_that_follows_deletes_leaves_room_for_deleting(small):

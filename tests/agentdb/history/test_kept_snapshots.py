@@ -105,7 +105,7 @@ def test_kept_copies_have_five_times_the_quota(tasks):
     with pytest.raises(Refused, match="space again") as refused:
         drop()
     assert refused.value.values["free_at"] == "2026-04-01T12:00:00+00:00"  # 30 days after the first
-    assert "space again at 2026-04-01 12:00:00 (UTC);" in to_error(refused.value.values, "UTC").message
+    assert "space again at 2026-04-01 12:00:00 (UTC);" in to_error(refused.value.values, "UTC", tasks.at).message
     assert 5 < len(kept(tasks)) < 20
     size = sum((tasks.path.parent / "snapshots" / name).stat().st_size for name in kept(tasks))
     assert size <= 5 * tasks.quota

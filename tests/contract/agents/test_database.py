@@ -97,7 +97,9 @@ async def test_writes_to_one_file_wait_for_each_other_and_all_get_through(data, 
 
 
 async def test_a_full_database_warns_its_owner_once(harness, data, by):
-    by = By(agent=await harness.node.agents.change(by.agent.id, harness.user, {"database_mb": 1}), actor="agent")
+    by = By(
+        agent=await harness.node.agents.change(by.agent.id, harness.user, lambda _: {"database_mb": 1}), actor="agent"
+    )
     await data.run(by, "create_table", name="tasks", purpose="x", columns=COLUMNS)
 
     async def fill():
@@ -194,7 +196,7 @@ async def test_names_are_those_of_an_agent_that_has_the_toolset(harness, data, t
         tasks, "define_view", name="one", sql="SELECT * FROM tasks WHERE id = :id", parameters=[{"name": "id"}]
     )
     assert await data.names(tasks.agent) == (["tasks"], {"all_tasks": [], "one": ["id"]})
-    off = await harness.node.agents.change(tasks.agent.id, harness.user, {"toolsets": ()})
+    off = await harness.node.agents.change(tasks.agent.id, harness.user, lambda _: {"toolsets": ()})
     assert await data.names(off) == ([], {})
 
 
@@ -250,12 +252,12 @@ async def test_a_changelog_that_was_cut_off_is_noticed_and_a_new_one_is_not(harn
 
 async def test_an_agent_can_have_a_quota_of_its_own(harness, data, tasks):
     assert (await data.run(tasks, "schema"))["storage"]["quota_bytes"] == 100 * 1024 * 1024
-    small = By(agent=await harness.node.agents.change(tasks.agent.id, harness.user, {"database_mb": 1}))
+    small = By(agent=await harness.node.agents.change(tasks.agent.id, harness.user, lambda _: {"database_mb": 1}))
     assert (await data.run(small, "schema"))["storage"]["quota_bytes"] == 1024 * 1024
     with pytest.raises(QuotaReached, match="1,048,576"):
         await data.run(small, "insert", table="tasks", rows=[{"title": "x" * 400_000}] * 3)
     plain = User(id=harness.user.id, name="Ada", role="user", created_at=harness.user.created_at)
     with pytest.raises(Forbidden, match="101 MB"):
-        await harness.node.agents.change(tasks.agent.id, plain, {"database_mb": 101})
+        await harness.node.agents.change(tasks.agent.id, plain, lambda _: {"database_mb": 101})
     with pytest.raises(Invalid, match="got 0"):
-        await harness.node.agents.change(tasks.agent.id, harness.user, {"database_mb": 0})
+        await harness.node.agents.change(tasks.agent.id, harness.user, lambda _: {"database_mb": 0})

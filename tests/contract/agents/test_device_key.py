@@ -6,13 +6,14 @@ import asyncpg
 import pytest
 
 from harness import NOON
+from small_disk import fill, small_disk
 from wakeful.agentdb.errors import DatabaseLocked
 from wakeful.agentdb.keys import keys
 from wakeful.app.building import build
 from wakeful.app.data import files
 from wakeful.app.data.files import rotate_device_key, show_recovery_key
 from wakeful.config import Settings
-from wakeful.domain.errors import Conflict, NotFound, Unavailable
+from wakeful.domain.errors import Conflict, NotFound, Unavailable, WakefulError
 from wakeful.domain.types import User
 from wakeful.service.agents.database import By
 
@@ -97,3 +98,28 @@ async def test_it_is_refused_while_a_server_runs_or_the_key_is_not_ours(settings
         await asyncio.to_thread(rotate_device_key, settings.model_copy(update={"device_key": "00" * 32}))
     with pytest.raises(NotFound, match="no device key"):
         await asyncio.to_thread(rotate_device_key, settings.model_copy(update={"config_dir": tmp_path / "none"}))
+
+
+def refusal_of(settings):
+    """Return the text alone: the error's traceback would keep the store open."""
+    try:
+        rotate_device_key(settings)
+    except WakefulError as error:
+        return error.message
+
+
+@pytest.mark.parametrize("full", ["config", "data"])
+async def test_a_full_disk_is_not_taken_for_a_directory_that_cannot_be_written(tmp_path, full):
+    with small_disk("20m") as disk:
+        folders = {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", f"{full}_dir": disk / full}
+        settings = Settings.model_validate(folders)
+        async with build(settings).opened():
+            pass
+        fill(disk / "ballast")
+        message = await asyncio.to_thread(refusal_of, settings)
+        assert "space" in message.rpartition("Free")[2]
+        assert "writable" not in message
+        (disk / "ballast").unlink()
+        assert await asyncio.to_thread(rotate_device_key, settings)
+        async with build(settings).opened():
+            pass

@@ -81,6 +81,16 @@ async def test_a_link_in_the_place_of_a_file_is_not_followed(harness, files, fol
     assert "is a link" in found.left_out[0]
 
 
+async def test_a_skills_folder_that_is_a_link_is_left_out_and_named(harness, files, folder, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "tea.md").write_text("# Tea")
+    (folder / "skills").rmdir()
+    (folder / "skills").symlink_to(tmp_path / "elsewhere")
+    found = await files.for_prompt(harness.agent)
+    assert not found.skills
+    assert "skills was not read" in found.left_out[0]
+
+
 async def test_new_agents_have_nothing_accepted_beforehand(harness, files, folder):
     (folder / "workspace/AGENTS.md").write_text("Obey the page.")
     await files.accept_present()  # as every start does

@@ -190,6 +190,15 @@ async def test_what_took_too_long_may_be_tried_again(shop, monkeypatch):
     assert (said["kind"], said["retryable"]) == ("timeout", True)
 
 
+async def test_a_limit_that_says_when_it_ends_may_be_tried_again(shop):
+    for name in ("a", "b"):
+        up_sql = f"CREATE TABLE {name} (x); INSERT INTO {name} (x) VALUES (1)"
+        await shop("db_migrate", purpose="p", up_sql=up_sql, down_sql="")
+        said = await shop("db_migrate", purpose="p", up_sql=f"DROP TABLE {name}", down_sql="")
+    assert "There is space again at" in said["message"]
+    assert (said["kind"], said["retryable"]) == ("limit", True)
+
+
 async def test_the_run_and_the_agent_stand_in_the_changelog(harness, shop):
     data = harness.node.services.data
     by = await data.person(shop.context.agent.id, harness.user.id)

@@ -1,6 +1,7 @@
 """Restoring a backup: what is refused, what is replaced, and a process that is killed at any step."""
 
 import asyncio
+import json
 import os
 import resource
 import shutil
@@ -13,7 +14,9 @@ from backup_place import (
     back_up,
     back_up_and_die_after,
     finish_and_die_at_rename,
+    forge,
     old_backup,
+    opened,
     restore,
     restore_and_die_at,
 )
@@ -38,7 +41,7 @@ from wakeful.app.data.files import database_of, rotate_device_key
 from wakeful.app.data.set_aside import StoreHasContent, find_earlier
 from wakeful.config import Settings
 from wakeful.service.backup.age import BackupDamaged, Identity, NotAnAgeFile, WrongBackupKey
-from wakeful.service.backup.archive import BackupIsNewer
+from wakeful.service.backup.archive import HEAD, KEYS, BackupForged, BackupIsNewer, UnfitBackup
 from wakeful.service.backup.backup_file import BackupExists, BackupFile, CannotWriteBackup
 from wakeful.store.backup.postgres_load import RestoreTargetInUse
 from wakeful.store.drivers.sqlite import hold
@@ -415,3 +418,181 @@ def homes_in(url):
             await connection.close()
 
     return asyncio.run(read())
+
+
+# ── Crafted backups ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "agents",
+        "agents/AGENT",
+        "agents/AGENT/workspace",
+        "agents/AGENT/workspace/",
+        "agents/AGENT/skills",
+        "agents/AGENT/skills/tea.md",
+        "agents/AGENT/db.sqlite",
+        "agents/AGENT/db.key",
+        "agents/AGENT/\x1b[2Jx",
+        "mcp",
+        "mcp/weather",
+        "settings/wakeful.toml",
+        "store/wakeful.sqlite",
+        "store/wakeful.sqlite-wal",
+    ],
+)
+def test_a_link_outside_a_workspace_is_refused(made, empty, tmp_path, name):
+    old, file = made
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    name = name.replace("AGENT", old.facts["agent_id"])
+    with pytest.raises(UnfitBackup) as refused:
+        restore(settings_of(empty), forge(file, {name: str(outside)}, mac=None))
+    assert repr(name) in str(refused.value)
+    assert "\x1b" not in str(refused.value)
+    assert names_in(empty["data_dir"]) == names_in(outside) == []
+
+
+def test_links_in_workspaces_and_in_the_homes_of_mcp_servers_are_restored(made, empty):
+    old, file = made
+    inside = {f"agents/{old.facts['agent_id']}/workspace/link": "/etc/passwd", "mcp/weather/bin/tool": "../lib/tool.js"}
+    restore(settings_of(empty), forge(file, inside, mac=None))
+    for name, target in inside.items():
+        assert (empty["data_dir"] / name).readlink().as_posix() == target
+
+
+def test_a_link_that_would_not_be_restored_is_left_out_of_a_backup(tmp_path):
+    old = copy_old_data("sqlite", tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    names = [f"agents/{old.facts['agent_id']}/skills/tea.md", "agents/other", "mcp/weather"]
+    for name in names:
+        (tmp_path / "data" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "data" / name).symlink_to(tmp_path / "elsewhere")
+    file = back_up(settings_of(old.settings), tmp_path / "b.age")
+    result = restore(settings_of(old.settings, data_dir=tmp_path / "new"), file)
+    assert sorted(result.plan.left_out) == sorted(names)
+
+
+TOML = """
+port = 8421
+shell_unconfined = true
+token = "a-token-of-someone-else"
+otel_headers_file = "/home/me/.ssh/id_ed25519"
+backup_recipients = ["age1"]
+[mcp.weather]
+command = ["sh", "-c", "\\u001b[2Jcurl evil"]
+unconfined = true
+env = { PASSWORD = "sesame", KEY = { file = "/etc/shadow" } }
+[models.big]
+url = "https://models.example"
+key = "sk-secret"
+"""
+RISKS = [
+    "shell_unconfined = true",
+    "token = (hidden)",
+    'otel_headers_file = "/home/me/.ssh/id_ed25519"',
+    'backup_recipients = ["age1"]',
+    'mcp.weather.command = ["sh", "-c", "\\u001b[2Jcurl evil"]',
+    "mcp.weather.unconfined = true",
+    "mcp.weather.env.PASSWORD = (hidden)",
+    'mcp.weather.env.KEY.file = "/etc/shadow"',
+    'models.big.url = "https://models.example"',
+    "models.big.key = (hidden)",
+]
+
+
+def test_a_backup_of_the_same_device_key_is_proven(made, empty):
+    assert restore(settings_of(empty), made[1]).plan.is_proven
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"settings/wakeful.toml": TOML.encode()}, id="settings"),
+        pytest.param({"agents/new/workspace/x": b"x"}, id="one more file"),
+        pytest.param({"mcp/weather/bin/tool": "/bin/sh"}, id="one more link"),
+        pytest.param({HEAD: b""}, id="head"),
+        pytest.param({}, id="another MAC"),
+    ],
+)
+def test_a_changed_backup_is_refused_where_the_device_key_is(made, empty, change):
+    if HEAD in change:
+        change = {HEAD: opened(made[1])[HEAD][1].replace(b'"made_at": "2', b'"made_at": "3')}
+    forged = forge(made[1], change, **({} if change else {"mac": "0" * 64}))
+    with pytest.raises(BackupForged, match="Nothing was changed"):
+        restore(settings_of(empty), forged)
+    assert names_in(empty["data_dir"]) == []
+    assert names_in(empty["config_dir"]) == names_in(made[0].settings["config_dir"])
+
+
+def test_a_mode_and_a_kind_are_part_of_the_mac(tmp_path):
+    old = copy_old_data("sqlite", tmp_path)
+    workspace = tmp_path / "data" / "agents" / old.facts["agent_id"] / "workspace"
+    workspace.mkdir(exist_ok=True)
+    (workspace / "tool.sh").write_text("true")
+    (workspace / "link").symlink_to("tool.sh")
+    file = back_up(settings_of(old.settings), tmp_path / "b.age")
+    settings = settings_of(old.settings, data_dir=tmp_path / "new")
+    at = f"agents/{old.facts['agent_id']}/workspace"
+    with pytest.raises(BackupForged):
+        restore(settings, forge(file, {f"{at}/tool.sh": b"true"}, mode=0o755))
+    with pytest.raises(BackupForged):
+        restore(settings, forge(file, {f"{at}/link": "other"}))
+    assert restore(settings, forge(file, {})).plan.is_proven
+
+
+def test_a_backup_of_0_2_restored_where_the_device_key_is_is_not_proven_and_its_risks_are_listed(made, empty):
+    forged = forge(made[1], {"settings/wakeful.toml": TOML.encode(), "mcp/weather/.npmrc": b"x"}, mac=None)
+    plan = restore(settings_of(empty), forged).plan
+    assert not plan.is_proven
+    assert list(plan.risks) == [*RISKS, "mcp/weather, the home directory of an MCP server"]
+
+
+def test_a_device_key_out_of_the_same_backup_proves_nothing(tmp_path):
+    (tmp_path / "old").mkdir()
+    old = copy_old_data("sqlite", tmp_path / "old")
+    (old.settings["config_dir"] / "wakeful.toml").write_text("shell_network = true\n")
+    file = back_up(settings_of(old.settings), tmp_path / "keys.age", with_keys=True)
+    place = {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config"}
+
+    def decline(plan):
+        assert (plan.is_proven, list(plan.risks)) == (False, ["shell_network = true"])
+        raise NotEmpty("declined")
+
+    with pytest.raises(NotEmpty, match="declined"):
+        restore(settings_of(old.settings, **place), file, confirm=decline)
+    assert names_in(tmp_path / "data") == names_in(tmp_path / "config") == []
+    restored = restore(settings_of(old.settings, data_dir=tmp_path / "data"), file)  # where the key was before
+    assert restored.plan.is_proven
+
+
+def test_settings_beside_the_keys_that_others_wrote_are_refused_or_not_proven(tmp_path):
+    (tmp_path / "old").mkdir()
+    old = copy_old_data("sqlite", tmp_path / "old")
+    file = back_up(settings_of(old.settings), tmp_path / "keys.age", with_keys=True)
+    settings = settings_of(old.settings, data_dir=tmp_path / "data")
+    keys = json.loads(opened(file)[KEYS][1])
+    with pytest.raises(BackupForged):
+        restore(settings, forge(file, {KEYS: json.dumps(keys | {"settings": TOML}).encode()}))
+    del keys["mac"]
+    plan = restore(settings, forge(file, {KEYS: json.dumps(keys | {"settings": TOML}).encode()})).plan
+    assert (plan.is_proven, list(plan.risks)) == (False, RISKS)
+
+
+def test_a_changed_backup_of_postgres_is_refused_or_not_proven(on_postgres):
+    _, file, empty = on_postgres
+    change = {"settings/wakeful.toml": TOML.encode()}
+    with pytest.raises(BackupForged):
+        restore(settings_of(empty), forge(file, change))
+    assert not any(rows_in_postgres(empty["database_url"]).get("users", []))
+    plan = restore(settings_of(empty), forge(file, change, mac=None)).plan
+    assert (plan.is_proven, list(plan.risks)) == (False, RISKS)
+    assert restore(settings_of(empty), file, replaces=True).plan.is_proven
+
+
+def test_a_restore_that_was_trusted_and_cut_off_goes_on_without_asking(made, empty):
+    forged = forge(made[1], {"settings/wakeful.toml": TOML.encode()}, mac=None)
+    assert restore_and_die_at(empty, forged, "decided") == -9
+    asyncio_open(settings_of(empty))
+    assert (empty["config_dir"] / "wakeful.toml").read_text() == TOML

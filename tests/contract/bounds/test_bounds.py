@@ -19,7 +19,7 @@ def backend_settings(backend_settings):
 
 async def set_bounds(harness, **changes):
     bounds = replace(PRESETS["reactive"], **changes)
-    await harness.node.agents.change(harness.agent.id, harness.user, {"bounds": bounds})
+    await harness.node.agents.change(harness.agent.id, harness.user, lambda _: {"bounds": bounds})
 
 
 async def book_next_run(harness, at, **request):

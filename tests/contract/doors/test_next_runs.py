@@ -39,7 +39,7 @@ def request(**changes) -> NextRunRequest:
 
 async def set_bounds(harness, mode="reactive", **changes):
     bounds = replace(PRESETS[mode], **changes)
-    await harness.node.agents.change(harness.agent.id, harness.user, {"bounds": bounds})
+    await harness.node.agents.change(harness.agent.id, harness.user, lambda _: {"bounds": bounds})
 
 
 async def in_run(harness, act):
@@ -437,7 +437,7 @@ async def test_the_preamble_says_who_booked_it_and_how_the_last_one_ended(harnes
 @pytest.mark.parametrize("by", ["agent", "user"])
 async def test_switching_it_off_clears_the_slot_whoever_booked_it(harness, by):
     wake = await harness.book(kind="next_run", scheduled_by=by)
-    await harness.node.agents.change(harness.agent.id, harness.user, {"self_scheduling": False})
+    await harness.node.agents.change(harness.agent.id, harness.user, lambda _: {"self_scheduling": False})
     ended = await harness.wake(wake)
     assert (ended.status, ended.reason) == ("cancelled", "self_scheduling_off")
     assert await loop_notices(harness) == []
@@ -449,27 +449,27 @@ async def test_switching_it_off_ends_what_the_agent_booked_and_leaves_what_peopl
         await harness.book(kind="recall"),
         await harness.book(agent=await harness.add_agent(), scheduled_by="agent"),
     ]
-    await harness.node.agents.change(harness.agent.id, harness.user, {"self_scheduling": False})
+    await harness.node.agents.change(harness.agent.id, harness.user, lambda _: {"self_scheduling": False})
     assert {(await harness.wake(wake)).reason for wake in own} == {"self_scheduling_off"}
     assert [(await harness.wake(wake)).status for wake in others] == ["pending", "pending"]
 
 
 async def test_an_agent_that_is_switched_off_in_mid_run_books_nothing_more(harness):
-    await harness.node.agents.change(harness.agent.id, harness.user, {"self_scheduling": False})
+    await harness.node.agents.change(harness.agent.id, harness.user, lambda _: {"self_scheduling": False})
     assert isinstance(await book_in_run(harness), SelfSchedulingOff)
     assert await pending(harness) is None
 
 
 async def test_other_changes_leave_bookings_alone(harness):
     wake = await harness.book(kind="next_run", scheduled_by="agent")
-    await harness.node.agents.change(harness.agent.id, harness.user, {"name": "Marvin"})
+    await harness.node.agents.change(harness.agent.id, harness.user, lambda _: {"name": "Marvin"})
     assert (await harness.wake(wake)).status == "pending"
 
 
 @pytest.mark.parametrize(("mode", "after"), [("manual", "ambient"), ("project", "project")])
 async def test_switching_it_on_turns_manual_into_ambient(harness, mode, after):
     agent = await harness.add_agent(self_scheduling=False, bounds=PRESETS[mode])
-    changed = await harness.node.agents.change(agent.id, harness.user, {"self_scheduling": True})
+    changed = await harness.node.agents.change(agent.id, harness.user, lambda _: {"self_scheduling": True})
     assert changed.bounds == PRESETS[after]
     assert await harness.node.agents.get(agent.id, harness.user.id) == changed
 

@@ -234,6 +234,17 @@ async def test_a_deleted_agent_leaves_no_files(harness, there, postgres):
     assert contents(folder) == {}
 
 
+async def test_a_row_that_would_make_the_workspace_a_link_is_not_brought(harness, there, postgres):
+    """As a restored backup could have it."""
+    agent = harness.agent
+    await write(harness.node, agent, {"a.txt": b"a"})
+    (workspace(harness.node, agent) / "link").symlink_to("a.txt")
+    await save(harness.node, agent)
+    await postgres.execute("DELETE FROM home_files WHERE kind = 'file'")
+    await postgres.execute("UPDATE home_files SET path = 'workspace' WHERE kind = 'link'")
+    assert not (await bring(there, agent)).is_symlink()
+
+
 @pytest.mark.parametrize("target", ["a", "../workspace/a", "./x/../a"])
 def test_links_inside_their_folder_are_kept(tmp_path, target):
     (tmp_path / "workspace").mkdir()

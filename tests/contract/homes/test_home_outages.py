@@ -220,7 +220,7 @@ async def test_a_tool_call_waits_for_postgresql_and_is_done_once(harness, line, 
 
 
 async def test_a_write_that_is_done_is_not_called_failed_because_its_notice_was_not_saved(harness, agent, caplog):
-    agent = await harness.node.agents.change(agent.id, harness.user, {"database_mb": 1})
+    agent = await harness.node.agents.change(agent.id, harness.user, lambda _: {"database_mb": 1})
     await harness.sql(
         "CREATE FUNCTION refuse_notice() RETURNS trigger LANGUAGE plpgsql AS"
         " $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '53100'; END $$;"

@@ -80,6 +80,21 @@ async def test_databases_and_files_move_and_are_then_on_every_node(harness, earl
     assert (await harness.node.services.data.run(By(agent=agent), "verify"))["intact"]
 
 
+@pytest.mark.parametrize("linked", [".", "workspace", "skills"])
+async def test_a_folder_that_is_a_link_is_neither_moved_nor_deleted(harness, earlier, agent, tmp_path, caplog, linked):
+    old = await earlier.make("one", ["a"], {"notes.txt": b"notes"})
+    (old / "skills").mkdir(exist_ok=True)
+    outside = (old / linked).rename(tmp_path / "outside")
+    (outside / "secret.txt").write_text("secret")
+    (old / linked).symlink_to(outside)
+    async with harness.another_node(data_dir=tmp_path / "one").opened():
+        pass
+    assert (old / linked).is_symlink()
+    assert (outside / "secret.txt").read_text() == "secret"
+    [said] = [record for record in caplog.records if record.message == "files of an agent not moved"]
+    assert "Put the directory itself" in str(said.exc_info[1])
+
+
 async def test_of_two_different_databases_the_longer_is_used_and_the_other_kept(harness, earlier, agent, tmp_path):
     await earlier.make("one", ["a"], {"notes.txt": b"one", "only-one.txt": b"1"})
     await earlier.make("two", ["b", "c", "d"], {"notes.txt": b"two", "only-two.txt": b"2"})

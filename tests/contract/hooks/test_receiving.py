@@ -15,6 +15,7 @@ from wakeful.service.hooks import secrets
 
 DAY = timedelta(days=1)
 PUSH = b'{"ref": "refs/heads/main"}'
+PING = b'{"zen": "Keep it logically awesome.", "hook_id": 1, "hook": {}}'
 
 
 @pytest.fixture
@@ -241,12 +242,33 @@ async def test_a_run_takes_no_more_than_a_hundred_deliveries(harness):
 
 async def test_a_ping_and_an_event_outside_the_filter_start_nothing(harness):
     sender = await a_hook(harness, events=("push",))
-    assert (await sender.send(b"1", delivery="1", event="ping")).answer == "ping"
+    assert (await sender.send(PING, delivery="1", event="ping")).answer == "ping"
     assert (await sender.send(b"2", delivery="2", event="issues")).answer == "filtered"
     assert (await sender.send(b"3", delivery="3", event="push")).answer == "run"
     await harness.turn()
     assert len(harness.executor.ran) == 1
     assert sorted(each.outcome for each in await deliveries(sender)) == ["filtered", "ping", "run"]
+
+
+@pytest.mark.parametrize("delivery", ["d-1", "d-2"])
+@pytest.mark.parametrize("event", ["ping", "issues"])
+async def test_a_delivery_sent_before_with_another_event_header_is_not_lost(harness, event, delivery):
+    """GitHub signs the body alone, so a proxy that holds a delivery back can send it with any event and id."""
+    sender = await a_hook(harness, events=("push",))
+    assert (await sender.send(event=event, delivery=delivery)).answer == "filtered"
+    assert (await sender.send(event="push", delivery="d-1")).answer == "run"
+    assert (await sender.send(event=event, delivery=delivery)).answer == "duplicate"
+    assert (await sender.send(event="push", delivery="d-3")).answer == "duplicate"
+    await harness.turn()
+    assert len(harness.executor.ran) == 1
+
+
+async def test_the_signed_body_decides_what_a_ping_of_github_is(harness):
+    sender = await a_hook(harness)
+    assert (await sender.send(PING, delivery="1", event="push")).answer == "ping"
+    forged = await sender.send(delivery="2", event="ping")
+    real = await sender.send(delivery="3")
+    assert (forged.answer, real.answer, real.delivery.run_id) == ("run", "duplicate", forged.delivery.run_id)
 
 
 async def test_more_deliveries_than_a_minute_allows_are_put_off(harness):

@@ -1,6 +1,7 @@
 """Models in the store: the default, the settings file, fresh logins, several nodes and device keys."""
 
 import os
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,7 +12,7 @@ from openai_server import OpenAIServer, listing
 from wakeful.app.data.files import rotate_device_key
 from wakeful.config import Settings
 from wakeful.domain.errors import WakefulError
-from wakeful.domain.models.models import Model, ModelKeyUnreadable
+from wakeful.domain.models.models import Model, ModelKeyUnreadable, ModelTest
 from wakeful.domain.models.names import NoSuchModel
 from wakeful.domain.people.accounts import Identity
 from wakeful.service.models import keys
@@ -94,6 +95,46 @@ async def test_a_start_with_an_unknown_default_is_refused(backend_settings):
     with pytest.raises(NoSuchModel, match="There is no model 'mein'"):
         async with harness.node.opened():
             pass
+
+
+OLD = Model(name="old", provider="openai-chat", model="x", address="http://127.0.0.1:1/v1", tool_calls="text")
+
+
+async def test_text_of_0_2_is_read_as_none_with_one_notice(backend_settings):
+    """`tool_calls = text` made the calls that a model wrote as text, also those of strangers that it quoted."""
+    async with opened_rest(backend_settings) as rest:
+        store, now = rest.harness.node.store, rest.harness.clock.now()
+        tested = ModelTest(name="ollama:qwen3", subject="any", tool_calls="text", tested_at=now)
+        await store.write(lambda tx: tx.models.add(replace(OLD, created_at=now, updated_at=now)))
+        await store.write(lambda tx: tx.models.save_test(tested))
+    settings = backend_settings | {"models": {"mine": replace(FROM_FILE, tool_calls="text")}}
+    for _ in range(2):
+        async with opened_rest(settings) as rest:
+            listed = await rest.call("GET", "/models")
+            notices = (await rest.call("GET", "/notifications"))["notifications"]
+        shown = {each["name"]: each["tool_calls"] for each in listed["models"]}
+        assert shown == {"mine": "none", "old": "none"}
+        assert [each["abilities"]["tool_calls"] for each in listed["models"]] == ["none", "none"]
+        assert listed["calls_as_text"] == ["mine", "old", "ollama:qwen3"]
+        [notice] = [each for each in notices if each["code"] == "calls_as_text"]
+        assert "mine, old, ollama:qwen3" in notice["body"]
+
+
+async def test_a_new_text_is_refused_with_the_reason_and_an_old_one_hinders_no_other_change(rest):
+    now = rest.harness.clock.now()
+    await rest.harness.node.store.write(lambda tx: tx.models.add(replace(OLD, created_at=now, updated_at=now)))
+    for method, path, asked in (
+        ("POST", "/models", ASKED | {"name": "mine", "tool_calls": "text"}),
+        ("PATCH", "/models/old", {"tool_calls": "text"}),
+    ):
+        status, body = await rest.ask(method, path, json=asked)
+        assert (status, body["error"]["field"]) == (400, "tool_calls")
+        assert "strangers" in body["error"]["message"]
+        assert "'none'" in body["error"]["message"]
+    changed = await rest.call("PATCH", "/models/old", json={"context_window": 9_000})
+    assert (changed["tool_calls"], changed["context_window"]) == ("none", 9_000)
+    assert (await rest.call("PATCH", "/models/old", json={"tool_calls": "none"}))["tool_calls"] == "none"
+    assert (await rest.call("GET", "/models"))["calls_as_text"] == []
 
 
 @pytest.fixture

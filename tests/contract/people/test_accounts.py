@@ -18,7 +18,7 @@ from wakeful.service.people.first_start import FIRST_OWNER, TokenFileUnusable, l
 
 @pytest.fixture
 def accounts(harness):
-    return Accounts(harness.node.store, harness.clock)
+    return Accounts(harness.node.store, harness.clock, harness.node.services.departures)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ async def test_a_revoked_token_lets_nobody_in_here_at_once(accounts, ada):
 
 async def test_a_token_revoked_on_another_node_lets_nobody_in_after_a_second(accounts, ada, harness):
     made = await accounts.make_token(ada, name="script", scope="chat")
-    other = Accounts(harness.node.store, harness.clock)
+    other = Accounts(harness.node.store, harness.clock, harness.node.services.departures)
     await other.identify(made.secret)
     await accounts.revoke_token(ada, made.token.id)
     harness.clock.advance(SECOND)
@@ -344,7 +344,7 @@ def start(backend_settings):
             return owner, await known(harness)
 
     async def known(harness):
-        accounts = Accounts(harness.node.store, harness.clock)
+        accounts = Accounts(harness.node.store, harness.clock, harness.node.services.departures)
         return {secret: await accounts.identify(secret) for secret in watched}
 
     watched: list[str] = []
@@ -404,7 +404,7 @@ async def test_two_nodes_that_start_at_once_make_one_owner(postgres_url, tmp_pat
                 for harness in worlds * 3
             )
         )
-        accounts = Accounts(worlds[0].node.store, worlds[0].clock)
+        accounts = Accounts(worlds[0].node.store, worlds[0].clock, worlds[0].node.services.departures)
         assert {owner.user.id for owner in owners} == {FIRST_OWNER}
         assert [user.id for user in await accounts.users(owners[0])] == [FIRST_OWNER]
         # Each machine has made a token of its own, and commands on either must work.

@@ -134,7 +134,7 @@ async def test_a_call_that_waits_for_approval_reaches_the_browser_once(harness, 
     got = await service.next()
     shown = json.loads(browser.read(got.body))
     assert shown["title"] == f"{harness.agent.name} needs your approval"
-    assert shown["body"] == f"{harness.agent.name} wants to write “a.txt” (1 byte)"
+    assert shown["body"] == f"{harness.agent.name} wants to write “a.txt” (1 byte). Open it to see the whole call."
     assert (shown["session_id"], shown["run_id"]) == (run.session_id, run.id)
     assert got.headers["urgency"] == "high"
     assert service.got == []

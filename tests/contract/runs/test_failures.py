@@ -4,8 +4,10 @@ import asyncio
 
 import pytest
 
-from harness import DAY, HOUR, MINUTE, NOON, doing
-from wakeful.domain.events import EndedEarly
+from harness import DAY, HOUR, MINUTE, NOON, Harness, doing
+from wakeful.domain.events import EndedEarly, StepSaved
+from wakeful.domain.wakes.edits import WakeNotLive
+from wakeful.runtime.models.errors import ModelBusy, ModelCutOff
 
 
 @pytest.fixture
@@ -16,6 +18,10 @@ def backend_settings(backend_settings):
 
 async def fail(run):
     raise RuntimeError("no network")
+
+
+async def meet_outage(run):
+    raise ModelBusy("m", "nobody answers at its address.")
 
 
 async def hang(run):
@@ -194,3 +200,222 @@ async def test_lifting_a_pause_does_not_lose_a_wake_that_backed_off_meanwhile(ha
     await harness.node.pauses.resume(harness.user.id, harness.agent.id)
     await harness.turn_at(NOON + 4 * HOUR)
     assert (await harness.runs_of(wake))[-1].status == "success"
+
+
+# ── The model does not answer ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def hold(harness, **request):
+    """Let a wake that fires once meet an outage."""
+    wake = await harness.book(**({"at": NOON} | request))
+    harness.executor.by_wake[wake.id] = doing(meet_outage)
+    await harness.turn_at(max(NOON, harness.clock.now()))
+    return await harness.wake(wake)
+
+
+@pytest.mark.parametrize("kind", ["recall", "message", "session", "next_run"])
+async def test_a_once_wake_that_meets_an_outage_is_tried_again_and_succeeds_in_the_same_run(harness, kind):
+    wake = await hold(harness, kind=kind)
+    assert (wake.status, wake.held_by, wake.attempt_at) == ("queued", "outage", NOON + MINUTE)
+    [run] = await harness.runs_of(wake)
+    assert (run.status, run.reason, run.not_before, run.attempt) == ("queued", "outage", NOON + MINUTE, 0)
+    assert await harness.turn_at(NOON + MINUTE / 2) == NOON + MINUTE
+    assert len(harness.executor.ran) == 1
+    del harness.executor.by_wake[wake.id]
+    await harness.turn_at(NOON + MINUTE)
+    [run] = await harness.runs_of(wake)
+    assert (run.status, run.reason, run.covers, run.not_before) == ("success", None, 1, None)
+    ended = await harness.wake(wake)
+    assert (ended.status, ended.held_by, await harness.notices()) == ("fired", None, [])
+
+
+async def test_after_the_hold_it_fails_and_its_owner_is_told_once(harness):
+    wake = await hold(harness)
+    await harness.live_until(NOON + 3 * HOUR)
+    waits = [ran.at - NOON for ran in harness.executor.ran]
+    assert waits == [minutes * MINUTE for minutes in (0, 1, 2, 4, 8, 16, 26, 36, 46, 56, 60)]
+    [run] = await harness.runs_of(wake)
+    assert (run.status, run.reason, run.finished_at) == ("failed", "model_busy", NOON + HOUR)
+    assert (await harness.wake(wake)).status == "failed"
+    [notice] = await harness.notices()
+    assert (notice.code, notice.wake_id, notice.run_id) == ("wake_failed", wake.id, run.id)
+    assert "nobody answers at its address" in notice.body
+
+
+async def test_why_says_that_the_model_did_not_answer_and_when_it_is_tried_again(harness):
+    wake = await hold(harness)
+    said = [step.text for step in await harness.why(wake) if step.code == "outage"]
+    assert said == [
+        "The model 'm' cannot answer now: nobody answers at its address. Tried again at 2026-03-02T12:01:00Z."
+    ]
+
+
+async def test_a_held_run_goes_on_from_its_last_saved_step(harness):
+    async def cut_off(run, steps, stop):
+        yield StepSaved(role="assistant", content="half", data={"cut_off": True})
+        raise ModelCutOff("m", "its stream ended.")
+
+    wake = await harness.book(at=NOON)
+    harness.executor.by_wake[wake.id] = cut_off
+    await harness.turn()
+    del harness.executor.by_wake[wake.id]
+    await harness.turn_at(NOON + MINUTE)
+    assert [ran.steps for ran in harness.executor.ran] == [[], ["half"]]
+    assert [run.status for run in await harness.runs_of(wake)] == ["success"]
+
+
+async def test_a_held_run_survives_a_crash_of_the_server(backend_settings):
+    harness = Harness(backend_settings)
+    async with harness.node.opened():
+        await harness.settle_in()
+        wake = await hold(harness)
+    harness.executor.by_wake.clear()
+    harness.node = harness.another_node()
+    async with harness.node.opened():
+        while await harness.node.engine.firing.recover(every_other_owner=True):
+            pass
+        await harness.live_until(NOON + 5 * MINUTE)
+        assert [(run.status, run.fence) for run in await harness.runs_of(wake)] == [("success", 2)]
+
+
+async def test_a_held_run_lets_others_of_its_session_and_a_crashed_one_go_first(harness):
+    wake = await hold(harness)
+    session = await harness.node.sessions.get(wake.session_id, harness.user.id)
+    other = await harness.book(session=session, kind="message", at=NOON + MINUTE / 2)
+    await harness.node.runs.ask(wake.session_id, harness.user.id, "Hello?")
+    await harness.live_until(NOON + MINUTE / 2)
+    assert [run.status for run in await harness.runs_of(other)] == ["success"]
+
+
+async def test_a_session_with_a_held_run_is_not_busy(harness):
+    wake = await hold(harness)
+    opening = await harness.node.stream.open(wake.session_id, harness.user.id)
+    assert opening.active_run is None
+
+
+async def test_a_held_run_can_be_stopped(harness):
+    wake = await hold(harness)
+    [run] = await harness.runs_of(wake)
+    await harness.node.runs.stop(run.id, harness.user.id)
+    await harness.live_until(NOON + 2 * HOUR)
+    ended = await harness.wake(wake)
+    assert ((await harness.run(run.id)).status, ended.status, ended.reason) == ("stopped", "fired", "stopped")
+    assert (len(harness.executor.ran), await harness.notices()) == (1, [])
+
+
+async def test_a_held_run_that_was_stopped_can_be_continued_at_once(harness):
+    wake = await hold(harness)
+    [run] = await harness.runs_of(wake)
+    await harness.node.runs.stop(run.id, harness.user.id)
+    del harness.executor.by_wake[wake.id]
+    await harness.node.runs.go_on(run.id, harness.user.id)
+    await harness.turn()
+    assert (await harness.run(run.id)).status == "success"
+
+
+async def test_a_held_wake_can_be_cancelled_but_not_edited(harness):
+    wake = await hold(harness)
+    with pytest.raises(WakeNotLive, match="Cancel it"):
+        await harness.node.wakes.edit(wake.id, harness.user.id, {"instructions": "Other."})
+    await harness.node.wakes.cancel(wake.id, harness.user.id)
+    await harness.live_until(NOON + 2 * HOUR)
+    assert [(run.status, run.reason) for run in await harness.runs_of(wake)] == [("skipped", "cancelled")]
+    assert len(harness.executor.ran) == 1
+
+
+async def test_a_held_wake_can_be_run_now(harness):
+    wake = await hold(harness)
+    del harness.executor.by_wake[wake.id]
+    await harness.node.wakes.run_now(wake.id, harness.user.id)
+    await harness.turn()
+    assert [(run.status, run.covers) for run in await harness.runs_of(wake)] == [("success", 1)]
+
+
+async def test_a_pause_holds_a_held_run_too(harness):
+    wake = await hold(harness)
+    del harness.executor.by_wake[wake.id]
+    await harness.node.pauses.pause(harness.user.id, harness.agent.id, NOON + 10 * MINUTE)
+    await harness.live_until(NOON + 5 * MINUTE)
+    assert len(harness.executor.ran) == 1
+    await harness.live_until(NOON + 10 * MINUTE)
+    assert [run.status for run in await harness.runs_of(wake)] == ["success"]
+
+
+async def test_a_clock_that_was_set_back_does_not_hold_a_run_for_longer(harness):
+    wake = await hold(harness)
+    del harness.executor.by_wake[wake.id]
+    await harness.turn_at(NOON - 2 * HOUR)
+    assert [run.status for run in await harness.runs_of(wake)] == ["success"]
+
+
+async def test_a_held_run_counts_once_towards_the_daily_limit_of_next_runs(harness):
+    wake = await hold(harness, kind="next_run", scheduled_by="agent")
+    await harness.live_until(NOON + 10 * MINUTE)
+    used = await harness.node.store.read(lambda tx: tx.runs.next_runs_since(wake.agent_id, NOON - HOUR))
+    assert used == 1
+
+
+async def test_a_wake_whose_slot_is_taken_meanwhile_fails_and_is_told(harness):
+    wake = await harness.book(at=NOON)
+    session = await harness.node.sessions.get(wake.session_id, harness.user.id)
+
+    async def book_then_fail(run):
+        await harness.book(session=session, at=NOON + HOUR)
+        await meet_outage(run)
+
+    harness.executor.by_wake[wake.id] = doing(book_then_fail)
+    await harness.turn()
+    assert (await harness.wake(wake)).status == "failed"
+    assert [notice.code for notice in await harness.notices()] == ["wake_failed"]
+
+
+async def test_without_a_hold_an_outage_fails_a_once_wake_at_once(backend_settings):
+    harness = Harness(backend_settings | {"outage_hold_seconds": 0})
+    async with harness.node.opened():
+        await harness.settle_in()
+        assert (await hold(harness)).status == "failed"
+
+
+async def test_recurring_wakes_and_messages_are_not_held(harness):
+    recurring = await hold(harness, call_type="recurring")
+    assert [run.status for run in await harness.runs_of(recurring)] == ["failed"]
+    session = await harness.session()
+    harness.executor.by_session[session.id] = doing(meet_outage)
+    asked = await harness.node.runs.ask(session.id, harness.user.id, "Hello?")
+    await harness.turn()
+    assert (await harness.run(asked.id)).status == "failed"
+    assert await harness.notices() == []
+
+
+# ── The notice of a failed once-wake ────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_failed_once_wake_is_told_and_can_be_run_again(harness):
+    wake = await harness.book(at=NOON, comment="Morning report")
+    harness.executor.by_wake[wake.id] = doing(fail)
+    await harness.turn()
+    [notice] = await harness.notices()
+    assert (notice.code, notice.title) == ("wake_failed", "A scheduled run failed")
+    assert notice.body.startswith("“Morning report” was planned for {at}. RuntimeError: no network")
+    del harness.executor.by_wake[wake.id]
+    again = await harness.node.runs.again(notice.run_id, harness.user.id)
+    await harness.turn()
+    assert (await harness.run(again.id)).status == "success"
+    assert len(await harness.notices()) == 1
+
+
+async def test_a_failed_run_again_is_not_told_twice(harness):
+    wake = await harness.book(at=NOON)
+    harness.executor.by_wake[wake.id] = doing(fail)
+    await harness.turn()
+    [run] = await harness.runs_of(wake)
+    await harness.node.runs.again(run.id, harness.user.id)
+    await harness.turn()
+    assert [notice.code for notice in await harness.notices()] == ["wake_failed"]
+
+
+async def test_an_agent_whose_own_next_run_failed_is_told_once(harness):
+    wake = await harness.book(kind="next_run", scheduled_by="agent", at=NOON)
+    harness.executor.by_wake[wake.id] = doing(fail)
+    await harness.turn()
+    assert [notice.code for notice in await harness.notices()] == ["loop_ended"]

@@ -6,11 +6,13 @@ from contextlib import nullcontext
 
 import pytest
 
+from asgi_client import opened_rest
 from harness import HOUR, MINUTE, NOON, SECOND
 from wakeful.domain.doors.next_run import NextRunRequest
 from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.doors.schedule import ScheduleRequest
 from wakeful.domain.via import TokenBraked, Via
+from wakeful.service.runs.token_brake import SIDE_REQUESTS
 
 MOST = 5  # an hour, instead of sixty
 TODO = "Read notes.txt with read_file."
@@ -153,3 +155,30 @@ async def test_why_says_who_booked_it_and_how(harness):
     assert step.text.startswith(
         "You scheduled it for 2026-03-02T13:00:00Z, through MCP (token “laptop”). Requested: “in 1 hour”"
     )
+
+
+TITLE = "### Task:\nWrite a title.\n<chat_history>\nUSER: Hi\n</chat_history>"
+
+
+async def test_titles_tags_and_follow_ups_have_a_limit_of_their_own(backend_settings):
+    async with opened_rest(backend_settings) as rest:
+
+        async def complete(text, token=rest.client.headers["Authorization"]):
+            body = {"model": f"agent:{rest.harness.agent.id}", "messages": [{"role": "user", "content": text}]}
+            return await rest.client.post("/v1/chat/completions", json=body, headers={"Authorization": token})
+
+        most = rest.harness.node.rules.runs_per_token * SIDE_REQUESTS
+        made = await rest.call("POST", "/tokens", json={"name": "other", "scope": "chat"})
+        assert [(await complete(TITLE)).status_code for _ in range(most - 2)] == [200] * (most - 2)
+        rest.harness.clock.advance(MINUTE)
+        answers = await asyncio.gather(*(complete(TITLE) for _ in range(3)))
+        assert sorted(answer.status_code for answer in answers) == [200, 200, 429]
+        refused = await complete(TITLE)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "token_brake")
+        assert f"asked for {most} titles, tags and follow-ups within an hour" in refused.json()["error"]["message"]
+        assert refused.headers["Retry-After"] == str((HOUR - MINUTE) // SECOND)
+        [token] = [each for each in (await rest.call("GET", "/tokens"))["tokens"] if each["name"] != "other"]
+        await recall(rest.harness, Via(door="v1", token_id=token["id"], token_name=token["name"]))  # has its own room
+        assert (await complete(TITLE, f"Bearer {made['secret']}")).status_code == 200
+        rest.harness.clock.advance(HOUR - MINUTE)
+        assert (await complete(TITLE)).status_code == 200

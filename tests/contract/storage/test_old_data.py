@@ -66,6 +66,29 @@ async def test_a_wake_that_is_not_over_keeps_its_last_run(harness):
     assert (await harness.wake(wake)).status == "pending"
 
 
+async def test_a_session_keeps_its_last_marked_run_because_what_it_read_is_in_the_transcript(harness):
+    sources = iter([("https://a",), None, None])
+
+    async def read(_run, _steps, _stop):
+        yield StepSaved(role="assistant", content="Said.", outside_sources=next(sources), is_last=True)
+
+    harness.executor.default = read
+    session = await harness.session()
+    wakes = []
+    for hour in range(3):
+        wakes.append(await harness.book(at=NOON + hour * HOUR, session=session))
+        await harness.turn_at(NOON + hour * HOUR)
+    harness.clock.set(NOON + LONG_AGO)
+    await delete_old(harness)
+    assert [len(await harness.runs_of(wake)) for wake in wakes] == [1, 0, 0]
+    [kept] = await harness.runs_of(wakes[0])
+    assert kept.outside_sources == ("https://a",)
+    assert await harness.node.store.read(lambda tx: tx.runs.sources_of_session(session.id)) == ("https://a",)
+    await harness.node.sessions.delete(session.id, harness.user.id)
+    await delete_old(harness)
+    assert await harness.runs_of(wakes[0]) == []
+
+
 async def test_a_session_that_a_wake_opened_goes_and_one_that_a_person_wrote_in_stays(harness):
     for _ in range(2):
         await harness.book(kind="next_run", at=NOON)

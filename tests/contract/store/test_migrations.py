@@ -1,6 +1,7 @@
 """The schema goes forward step by step, and never further than this version knows."""
 
 import asyncio
+import json
 import stat
 from hashlib import sha256
 
@@ -125,6 +126,37 @@ async def test_a_run_that_ended_early_gets_its_reason_as_its_note(database, know
         )
     await migrate(database, known, NOW)
     assert await rows(database, "SELECT note FROM runs ORDER BY id") == [("iteration_limit",), (None,), (None,)]
+
+
+async def test_a_run_of_a_hook_and_what_it_booked_is_marked_with_the_hook(database, known):
+    await migrate(database, [each for each in known if each.number < 40], NOW)
+    for number, (door, name) in enumerate([("hook", 'de "ploys"'), ("hook", None), ("mcp", "laptop")]):
+        written = "NULL" if name is None else f"'{name}'"
+        await database.run_script(
+            "INSERT INTO runs (id, agent_id, user_id, trigger, scheduled_by, nominal_at, covers, priority, turn, "
+            "status, queued_at, fence, attempt, is_resuming, door, token_name) VALUES "
+            f"('{number}', 'a', 'u', 'wake', 'system', 0, 1, 'normal', 0, 'success', 0, 1, 1, 0, '{door}', {written})"
+        )
+    await database.run_script(
+        "INSERT INTO users (id, name, role, created_at) VALUES ('u', 'Ada', 'owner', 0);"
+        "INSERT INTO agents (id, user_id, name, timezone, self_scheduling, bounds, run_limit_seconds, created_at, "
+        "updated_at) VALUES ('a', 'u', 'Gardener', 'UTC', 1, '{}', 60, 0, 0);"
+    )
+    for booked_by in ("0", "2"):
+        await database.run_script(
+            "INSERT INTO wakes (id, kind, agent_id, user_id, call_type, timezone, nominal_at, attempt_at, is_missed, "
+            "comment, instructions, priority, on_miss, scheduled_by, booked_by_run, ephemeral, status, deferrals, "
+            "failures, runs_started, version, created_at, updated_at) VALUES "
+            f"('{booked_by}', 'session', 'a', 'u', 'once', 'UTC', 0, 0, 0, '', 'Go.', 'normal', 'skip', 'agent', "
+            f"'{booked_by}', 0, 'pending', 0, 0, 1, 1, 0, 0)"
+        )
+    await migrate(database, known, NOW)
+    wakes = await rows(database, "SELECT outside_sources FROM wakes ORDER BY id")
+    assert [json.loads(sources) for (sources,) in wakes] == [['hook:de "ploys"'], []]
+    marked = [
+        json.loads(sources) for (sources,) in await rows(database, "SELECT outside_sources FROM runs ORDER BY id")
+    ]
+    assert marked == [['hook:de "ploys"'], [], []]
 
 
 async def test_a_session_that_a_wake_began_without_a_label_gets_the_first_words_as_its_title(database, known):

@@ -17,6 +17,10 @@ MAY_SCAN = {"orphaned_wakes", "wakes_planned_ahead", "waiting_work", "old_skippe
     "table_sizes",
     "texts_of_agents",
     "runs_of_agents",
+    "drop_tool_of_sessions",  # once, at an upgrade
+    "drop_tool_of_wakes",
+    "session_configs_with",
+    "zones_of_wakes",  # at the first start
 }
 
 
@@ -49,6 +53,8 @@ async def plan_of(statements: Statements, name: str) -> str:
     texts = {"owner", "directory_id", "node", "mcp_servers", "user_id", "agent_id", "session_id", "status"} | {
         "after_id",
         "before_id",
+        "title",
+        "booked",
     }
     kinds = ["TEXT" if parameter in texts else "BIGINT" for parameter in query.names]
     if "json_populate_recordset" in query.sql:
@@ -88,6 +94,7 @@ LIVE = {
     "live_wakes_of_session": "wakes_live_of_session",
     "live_wakes_of_user": "wakes_live_of_user",
     "count_live_wakes": "wakes_live_of_user",
+    "sessions_of_user": "wakes_live_of_user",
 }
 
 

@@ -204,6 +204,17 @@ async def test_the_audit_is_content_when_all_promises_are_kept(harness, audit):
     assert (await audit()).is_good
 
 
+async def test_after_a_suspend_the_audit_waits_until_the_scheduler_could_look(harness, audit):
+    """Its timer counts the time awake: it may be the first to look after the resume."""
+    await harness.book(at=NOON + HOUR)
+    assert (await audit()).is_good
+    harness.clock.suspend(8 * HOUR)
+    harness.clock.advance(13 * SECOND)
+    assert (await audit()).is_good
+    harness.clock.advance(MINUTE)
+    assert not (await audit()).is_good
+
+
 async def test_the_audit_sees_a_wake_that_nobody_decides_about(harness, audit):
     wake = await harness.book(at=NOON)
     harness.clock.set(NOON + MINUTE)

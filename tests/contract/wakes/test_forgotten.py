@@ -7,6 +7,7 @@ import pytest
 from harness import DAY, HOUR, NOON, Harness
 from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.events import StepSaved
+from wakeful.service.wakes.acting import ActingRun
 
 TODO = "Read notes.txt with read_file."
 
@@ -98,7 +99,9 @@ async def test_a_persons_hand_in_it_keeps_it(harness, session, act):
 async def test_the_agents_own_skip_does_not_keep_it(harness, session):
     wake = await daily(harness, session)
     harness.clock.set(NOON + 20 * DAY)
-    await harness.node.services.recalls.skip(session.id, harness.user.id, by="agent")
+    elsewhere = await harness.session()
+    run = await harness.node.runs.ask(elsewhere.id, harness.user.id, "Leave out the next one.")
+    await harness.node.services.recalls.skip(session.id, harness.user.id, by=ActingRun(run=run))
     await tidy(harness, 31 * DAY)
     assert (await harness.wake(wake)).reason == "forgotten"
 

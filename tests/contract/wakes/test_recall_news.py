@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -102,6 +103,19 @@ async def test_after_a_run_of_a_recurring_recall_its_next_time_is_announced(harn
     assert await said_in(harness, session.id) == [("scheduled", "pending"), *ran[1:]]  # the loop says that it fired
 
 
+@pytest.mark.parametrize("limit", [{"max_runs": 1}, {"until": NOON + HOUR + MINUTE}])
+@pytest.mark.parametrize("is_failing", [False, True])
+async def test_the_end_of_a_recurring_recall_is_announced_after_its_last_run(harness, feed, limit, is_failing):
+    session = await harness.session()
+    wake = await harness.book(session=session, call_type="recurring", every=HOUR, at=NOON + HOUR, **limit)
+    if is_failing:
+        harness.executor.by_wake[wake.id] = doing(fail)
+    await harness.turn_at(NOON + HOUR)
+    last = ("failed", "fired") if is_failing else ("fired", "fired")
+    assert await feed.recalls() == [("scheduled", "pending"), ("fired", "pending"), last]
+    assert (await said_in(harness, session.id))[-1] == last
+
+
 # ── What people do ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -169,7 +183,8 @@ async def test_two_changes_of_an_agent_at_once_lose_neither(harness):
             {"description": f"Number {number}"},
             {"max_iterations": 10 + number},
         ]
-        await asyncio.gather(*[harness.node.agents.change(harness.agent.id, harness.user, each) for each in changes])
+        change = partial(harness.node.agents.change, harness.agent.id, harness.user)
+        await asyncio.gather(*[change(lambda _, each=each: each) for each in changes])
         agent = await harness.node.agents.get(harness.agent.id, harness.user.id)
         assert (agent.name, agent.description, agent.max_iterations) == (
             f"Agent {number}", f"Number {number}", 10 + number,

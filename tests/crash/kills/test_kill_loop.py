@@ -153,6 +153,42 @@ async def test_a_tool_that_may_be_repeated_is_simply_called_again(talking: Start
             assert not any(INTERRUPTED.search(result) for result in heard.values())
 
 
+async def test_a_run_that_was_killed_after_it_had_read_a_page_is_still_marked(talking: Start) -> None:
+    """With the result comes the mark, in one transaction; and a question that waited for a person is asked again."""
+    site = Site()
+    site.visits = 1
+    async with await asyncio.start_server(site, "127.0.0.1", 0) as server:
+        origin = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        fetch = call("fetch_url", json.dumps({"url": f"{origin}/page?secret"}), id="call_1")
+        cancel = call("manage_recall", json.dumps({"action": "cancel"}), id="call_2")
+        script = (calls(*fetch), HALF, calls(*cancel), say("Cancelled."))
+        async with talking(*script, WAKEFUL_FETCH_PRIVATE_HOSTS="127.0.0.1") as (talk, provider):
+            await talk.change_agent(toolsets=["web", "recall"])
+            path = f"/sessions/{talk.id}/recall"
+            recall = {"call_type": "once", "when": "in 5 hours", "additional_context_message": "Buy milk."}
+            await talk.served.send("POST", path, recall)
+            run_id = await talk.say("Read the page.")
+            await talk.wait_for_frame(run_id, "stream_delta")
+            await talk.served.kill()
+            await talk.served.start()
+            await talk.wait_for_frame(run_id, "approval_requested")
+            assert (await talk.run(run_id))["outside_sources"] == [origin]
+            await talk.served.kill()
+            await talk.served.start()
+            await talk.wait_until(lambda: _was_asked(talk, run_id, 2))
+            assert (await talk.served.get(path))["recall"] is not None
+            await talk.served.send("POST", f"/runs/{run_id}/approvals/call_2", {"approve": True})
+            run = await talk.wait_for_end(run_id)
+            assert (run["status"], run["outside_sources"]) == ("success", [origin])
+            assert (await talk.served.get(path))["recall"] is None
+            assert site.visits == 2
+            assert not any(INTERRUPTED.search(result) for result in results(provider).values())
+
+
+async def _was_asked(talk: Conversation, run_id: str, times: int) -> bool:
+    return [frame["type"] for frame in await talk.frames(run_id)].count("approval_requested") == times
+
+
 async def _was_visited(site: Site, times: int) -> bool:
     return site.visits == times
 
@@ -185,7 +221,8 @@ async def test_a_recall_whose_run_is_killed_goes_on_with_nobody_present(talking:
         assert [each["id"] for each in await talk.runs()] == [first["id"], run["id"]]
         assert talk.file("notes") == "two\n"
         said = [content for role, content in told(provider) if role == "user"]
-        assert [content for content in said if "Append two" in content] == ["Append two to notes with write_file."]
+        [brief] = [content for content in said if "Append two" in content]
+        assert brief.endswith("they are not from your user:\n> Append two to notes with write_file.")
         woken_by = [
             message for message in (await talk.served.get(f"/sessions/{talk.id}"))["messages"] if message["is_recall"]
         ]

@@ -107,6 +107,26 @@ async def test_a_prompt_has_the_chosen_components_and_always_the_owners_words(se
     assert [text for text in gone if text in system] == []
 
 
+async def test_a_session_that_an_agent_booked_always_has_why_it_runs_and_the_owners_files(server):
+    await give(server, AGENTS="Softly.", **SKILLS)
+    (await server.folder() / "skills" / "evil.md").write_text("EVIL")
+    config = {"prompt_component_selection": ["base"]}
+    asked = {"op": "create", "kind": "session", "message": "Work.", "at": LONG_AGO, "session_config": config}
+    server.provider.then(calls(*call("scheduler", json.dumps(asked))), say("Booked."), say("Done."))
+    async with server.watch(await server.session()) as client:
+        await client.ask("Go on.")
+
+    async def woken():
+        runs = (await server.call("GET", "/runs"))["runs"]
+        return [run for run in runs if run["scheduled_by"] == "agent" and run["status"] == "success"]
+
+    await eventually(woken, seconds=20)
+    system = system_of(server)
+    kept = ["You were woken by a session that you yourself had booked", "> Softly.", "> skills/evil.md was left out"]
+    assert [text for text in kept if text not in system] == []
+    assert "How tea" not in system
+
+
 async def test_every_component_is_there_unless_some_are_chosen(server):
     await give(server, AGENTS="Softly.", **SKILLS)
     await begin(server, session_name="All")
@@ -179,6 +199,53 @@ async def test_what_the_other_keys_do_to_the_request(server):
     assert server.provider.last["model"] == "other"
     assert [message["role"] for message in server.provider.last["messages"]] == ["system", "user"]
     assert {"write_file", "fetch_url"} <= tools_of(server)
+
+
+@pytest.mark.parametrize("own", ["openai-chat:other", None])
+async def test_a_model_that_the_owner_took_back_is_not_used_and_this_is_said_once(server, own):
+    await server.change_agent(model=own, allowed_models=["openai-chat:costly"])
+    session = await server.session()
+    config = {"model": "openai-chat:costly", "prompt_component_selection": []}
+    asked = {"kind": "session", "message": "Work.", "delay_ms": 3_600_000, "session_config": config}
+    booked = await server.call("POST", f"/sessions/{session}/schedules", json=asked)
+    await server.change_agent(allowed_models=[])
+    server.provider.then(say("Done."), say("Yes."))
+    schedule = booked["schedule"]["id"]
+    await server.call("POST", f"/wakes/{schedule.removeprefix('sch-')}/run-now")
+
+    async def begun():
+        found = await server.call("GET", f"/schedules/{schedule}")
+        return found["created_session_id"] if found["run_status"] == "success" else None
+
+    begun_there = await eventually(begun, seconds=20)
+    used = (own or "openai-chat:test").removeprefix("openai-chat:")
+    assert server.provider.last["model"] == used
+    assert "'openai-chat:costly', which your owner no longer allows" in server.provider.last["messages"][-1]["content"]
+    async with server.watch(begun_there) as client:
+        await client.ask("Really?")
+    assert server.provider.last["model"] == used
+    notes = [each["note"] for each in await server.messages(begun_there) if each["role"] == "notice"]
+    assert notes == ["model_taken_back"]
+
+
+async def test_a_model_that_is_the_agents_own_stays_in_use_and_nothing_is_said(server):
+    await server.change_agent(model=None, allowed_models=[])
+    _, session = await begin(server, model="openai-chat:test")  # the server's default
+    assert server.provider.last["model"] == "test"
+    assert [each["role"] for each in await server.messages(session)] == ["user", "assistant"]
+
+
+async def test_an_agent_that_a_session_was_handed_to_uses_its_own_model_and_nothing_is_said(server):
+    await server.change_agent(allowed_models=["openai-chat:costly"])
+    _, session = await begin(server, model="openai-chat:costly")
+    assert server.provider.last["model"] == "costly"
+    other = await server.call("POST", "/agents", json={"name": "Other"})
+    await server.call("PATCH", f"/sessions/{session}", json={"agent_id": other["id"]})
+    server.provider.then(say("Yes."))
+    async with server.watch(session) as client:
+        await client.ask("Really?")
+    assert server.provider.last["model"] == "test"
+    assert "notice" not in [each["role"] for each in await server.messages(session)]
 
 
 async def test_a_preloaded_messages_time_is_kept_and_shown(server):

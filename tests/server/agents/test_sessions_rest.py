@@ -115,6 +115,23 @@ async def test_any_session_of_ones_own_is_found_by_words_in_its_title(server):
     assert [each["title"] for each in waiting["sessions"]] == ["Over"]
 
 
+async def test_sessions_with_any_wake_to_come_can_be_listed(server):
+    async def listed(name):
+        found = await server.call("GET", "/sessions", params={name: True})
+        return {each["id"] for each in found["sessions"]}
+
+    recalled, messaged, began, _none = [await server.session() for _ in range(4)]
+    recall = {"call_type": "once", "when": "2h", "additional_context_message": "Read a.txt."}
+    await server.call("POST", f"/sessions/{recalled}/recall", json=recall)
+    later = {"message": "Work.", "delay_ms": 3_600_000}
+    message = await server.call("POST", f"/sessions/{messaged}/schedules", json={"kind": "message", **later})
+    await server.call("POST", f"/sessions/{began}/schedules", json={"kind": "session", "session_config": {}, **later})
+    assert await listed("has_wake") == {recalled, messaged, began}
+    assert await listed("has_recall") == {recalled}
+    await server.call("DELETE", f"/schedules/{message['schedule']['id']}")
+    assert await listed("has_wake") == {recalled, began}
+
+
 async def test_a_session_whose_last_run_failed_says_so_until_something_is_said_again(server, session):
     async def is_failed():
         [listed] = (await server.call("GET", "/sessions"))["sessions"]

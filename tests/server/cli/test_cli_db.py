@@ -9,7 +9,7 @@ import pytest
 import sqlcipher3
 from typer.testing import CliRunner
 
-from terminal import Terminal, a_terminal
+from terminal import Terminal, a_terminal, typed
 from wakeful.cli.main import app
 
 TASKS = "title,cost\nmilk,2\nbread,3\ntea,5\n"
@@ -36,6 +36,59 @@ def tasks(terminal, tmp_path):
 def titles(terminal, *options: str) -> list[str]:
     found = terminal.read("db", "rows", "tasks", *options)
     return [row[found["columns"].index("title")] for row in found["rows"]]
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b]52;c;aGk=\x07\x7f\x9b2J\u202egpj.exe\u2066"
+CONTROLS = ("\x1b]", "\x07", "\x7f", "\x9b", "\u202e", "\u2066")
+
+
+@pytest.fixture
+def hostile(tasks, tmp_path):
+    """A row by somebody else, and a view that fails with it: SQLite quotes data in its messages."""
+    file = tmp_path / "hostile.json"
+    file.write_text(json.dumps([{"title": HOSTILE, "cost": 1}]))
+    assert tasks.run("db", "import", "tasks", str(file)).returncode == 0
+    bad = "SELECT json_extract('{}', title) AS bad FROM tasks WHERE id = 4"
+    assert tasks.run("db", "save-view", "broken", bad).returncode == 0
+    return tasks
+
+
+async def on_a_terminal(terminal: Terminal, *arguments: str) -> str:
+    async with typed(*arguments, environment=terminal.environment | {"TERM": "xterm"}, columns=400) as command:
+        await command.code()
+        await command.until(command.shown[-1:])  # all that it wrote was read
+        return command.raw.replace("\r\n", "\n")
+
+
+async def test_a_row_in_an_error_cannot_control_the_terminal(hostile):
+    assert "bad JSON path" in hostile.run("db", "view", "broken").stderr
+    shown = await on_a_terminal(hostile, "db", "view", "broken")
+    assert "bad JSON path: '\\x1b]0;owned\\x07" in shown
+    assert not any(each in shown for each in CONTROLS)
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "jsonl"])
+async def test_an_export_cannot_control_the_terminal_and_is_unchanged_elsewhere(hostile, form, tmp_path):
+    arguments = ("db", "export", "tasks", "--format", form)
+    shown = await on_a_terminal(hostile, *arguments)
+    assert not any(each in shown for each in CONTROLS)
+    assert ("owned" in shown, "milk" in shown, "\\r" in shown) == (True, True, False)
+    assert hostile.run(*arguments, "--to", str(tmp_path / "file")).returncode == 0
+    piped = hostile.run(*arguments).stdout
+    assert piped.splitlines() == (tmp_path / "file").read_text().splitlines()
+    if form == "csv":
+        assert HOSTILE in piped
+    elif form == "json":
+        assert json.loads(shown) == json.loads(piped)
+
+
+async def test_json_on_a_terminal_is_escaped_and_still_json(hostile):
+    arguments = ("db", "rows", "tasks", "--json")
+    piped = hostile.run(*arguments).stdout
+    assert "\x9b2J\u202e" in piped  # as the server has it
+    shown = await on_a_terminal(hostile, *arguments)
+    assert not any(each in shown for each in CONTROLS)
+    assert json.loads(shown) == json.loads(piped)
 
 
 def test_an_agent_without_a_database_has_no_tables(terminal):

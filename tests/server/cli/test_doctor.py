@@ -21,6 +21,7 @@ import asyncpg
 import pytest
 
 from openai_server import chunk, event
+from small_disk import small_disk
 from terminal import Terminal
 from upgrade.old_data import copy_old_data
 from used_data import Place
@@ -84,6 +85,21 @@ def test_settings_that_are_refused_are_named_one_by_one(doctor):
     assert "WAKEFUL_PROT" in done.stdout
     assert "WAKEFUL_LEASE_SECONDS" in done.stdout
     assert "config check" in done.stdout
+
+
+def test_a_settings_file_of_0_2_with_calls_as_text_starts_and_is_named(doctor):
+    doctor.place.config.mkdir(parents=True, exist_ok=True)
+    table = '[models.local]\nprovider = "ollama"\nmodel = "qwen3"\ntool_calls = "text"\n'
+    (doctor.place.config / "wakeful.toml").write_text(table)
+    alone = doctor.look("--quick")["model local"]
+    assert alone["status"] == "warning"
+    assert "`tool_calls = text`" in alone["found"]
+    assert "`none`" in alone["found"]
+    assert "wakeful.toml" in alone["advice"]
+    with doctor.place.served():
+        assert doctor.look("--quick")["model local"] == doctor.look()["model local"] == alone
+        refused = doctor.run("model", "add", "ollama", "x", "--name", "x", "--no-check", "--tool-calls", "text")
+        assert (refused.returncode, "strangers" in refused.stderr) == (1, True)
 
 
 class Provider:
@@ -189,6 +205,26 @@ def test_a_clock_that_is_off(tmp_path):
         assert doctor.wrong() == {}
 
 
+async def test_a_clock_that_is_not_that_of_postgres(tmp_path, postgres_url):
+    database = urlsplit(postgres_url).path.removeprefix("/")
+    connection = await asyncpg.connect(postgres_url)
+    await connection.execute(
+        "CREATE SCHEMA ahead; CREATE FUNCTION ahead.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS"
+        " $$ SELECT pg_catalog.clock_timestamp() + interval '10 minutes' $$;"
+        f'ALTER DATABASE "{database}" SET search_path = ahead, pg_catalog, public'
+    )
+    doctor = Doctor(tmp_path, WAKEFUL_DATABASE_URL=postgres_url)
+    try:
+        found = (await asyncio.to_thread(doctor.look, "--quick"))["clock"]
+        assert (found["status"], "behind that of PostgreSQL" in found["found"]) == ("wrong", True)
+        assert "NTP" in found["advice"]
+    finally:
+        await connection.execute(f'ALTER DATABASE "{database}" RESET search_path; DROP SCHEMA ahead CASCADE')
+        await connection.close()
+    found = (await asyncio.to_thread(doctor.look, "--quick"))["clock"]
+    assert (found["status"], "as at PostgreSQL" in found["found"]) == ("ok", True)
+
+
 def test_a_clock_that_is_before_what_it_has_written(doctor):
     with doctor.place.served():
         pass
@@ -225,6 +261,34 @@ def test_a_full_disk(tmp_path):
     assert set(advice) == {"data directory", "disk"}
     assert "WAKEFUL_DATA_DIR" in advice["disk"]
     assert look(large) == {}
+
+
+def test_a_data_directory_that_is_read_only(tmp_path):
+    with small_disk("100m") as disk:
+        doctor = Doctor(tmp_path, WAKEFUL_DATA_DIR=str(disk / "data"))
+        with doctor.place.served():
+            pass
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        found = doctor.look("--quick")
+        assert found["data directory"]["status"] == "wrong"
+        assert found["database"]["status"] != "ok"
+        assert "damaged" not in f"{found['database']}"
+        assert "key" not in f"{found['database']['advice']}"
+        subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
+        assert doctor.wrong("--quick") == {}
+
+
+def test_the_model_that_was_chosen_on_the_page_is_named_with_where_to_correct_it(tmp_path):
+    with Provider().served() as url:
+        doctor = Doctor(tmp_path)
+        del doctor.place.environment["WAKEFUL_MODEL"]
+        with doctor.place.served():
+            made = doctor.run("model", "add", "openai-chat", "small", "--address", url, "--no-check", "--default")
+            assert made.returncode == 0, made.stderr
+            assert doctor.look("--quick")["model"]["found"] == "small, not asked (--quick)"
+            advice = doctor.wrong()["model"]
+            assert "`wakeful model edit small`" in advice
+            assert "WAKEFUL_MODEL" not in advice
 
 
 def test_a_port_that_is_taken(doctor):

@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from network.stranger import a_stranger
 from terminal import Terminal, a_terminal
 
 WAKEFUL = Path(sys.executable).with_name("wakeful")
@@ -102,6 +103,49 @@ def test_open_opens_a_browser_or_prints_the_link(terminal, tmp_path):
     printed = Terminal(plain, tmp_path).run("open")
     assert "/login?code=" in printed.stdout
     assert "no browser" in printed.stderr
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        {"url": "--renderer-cmd-prefix=touch"},
+        {"url": "file:///etc/passwd"},
+        {"url": "ssh://-oProxyCommand=touch/x"},
+        {"url": "https://127.0.0.1:{port}/login?code=1"},
+        {"url": "http://evil.example/login?code=1"},
+        {"url": "http://127.0.0.1:{port}@evil.example/login?code=1"},
+        {"url": "http://127.0.0.1:{port}\\@evil.example/login?code=1"},
+        {"url": "http://127.0.0.1:1/login?code=1"},
+        {"url": "http://127.0.0.1:nothing/login?code=1"},
+        {"url": "http://127.0.0.1:{port}/\x1b]0;title\x07"},
+        {"url": " http://127.0.0.1:{port}/login?code=1"},
+        {"url": ["http://127.0.0.1:{port}/"]},
+        {"path": "@evil.example/"},
+        {"path": ".evil.example/"},
+    ],
+)
+def test_open_takes_only_a_link_to_the_server_that_was_asked(tmp_path, made):
+    seen, browser = tmp_path / "seen", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {seen}\n')
+    browser.chmod(0o755)
+    answer = {"url": None, "path": "/login?code=1", "expires_in": 600} | made
+    with a_stranger(answer=answer) as (port, _):
+        for key, value in answer.items():
+            answer[key] = value.replace("{port}", str(port)) if isinstance(value, str) else value
+        environment = {"WAKEFUL_CONFIG_DIR": str(tmp_path), "BROWSER": f"{browser} %s", "WAKEFUL_TOKEN": "named"}
+        plain = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")}
+        refused = Terminal(plain | environment, tmp_path).run("--url", f"http://127.0.0.1:{port}", "open")
+    assert (refused.returncode, refused.stdout, seen.exists()) == (1, "", False)
+    assert ("is not a link to" in refused.stderr, "\x1b" in refused.stderr.replace("\x1b[", "")) == (True, False)
+
+
+def test_open_takes_the_public_address_in_this_machines_settings(tmp_path):
+    public = {"WAKEFUL_PUBLIC_URL": "https://wakeful.example.org", "WAKEFUL_ALLOWED_HOSTS": "wakeful.example.org"}
+    with a_terminal(tmp_path, **public) as there:
+        assert there.run("login").stdout.startswith("https://wakeful.example.org/login?code=")
+        elsewhere = {key: value for key, value in there.environment.items() if key not in public}
+        refused = Terminal(elsewhere, tmp_path).run("login")
+    assert (refused.returncode, "public_url" in refused.stderr) == (1, True)
 
 
 def test_status_shows_one_screen(terminal):

@@ -5,16 +5,20 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
+from network.stranger import a_stranger
 from network.tls_proxy import tls_proxy
-from terminal import Terminal, a_terminal
+from terminal import Terminal, a_terminal, typed
+from wakeful import sources
+from wakeful.app.announcing import announced
+from wakeful.cli.chat.stream import SessionStream
+from wakeful.cli.client import connect
+from wakeful.cli.fail import Failed
+from wakeful.cli.remote.asking import NotReached, ask
+from wakeful.client import target as client_target
 
 
 @pytest.fixture(scope="module")
@@ -91,27 +95,6 @@ def test_a_wrong_token_is_refused_with_the_place_it_is_from(elsewhere, url):
     assert "The token is from --token." in refused.stderr
 
 
-@contextmanager
-def a_stranger() -> Iterator[tuple[int, list[str]]]:
-    """A server that is not ours, and the headers that it was sent."""
-    sent: list[str] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            sent.append(str(self.headers))
-            self.send_response(301)
-            self.send_header("Location", "https://elsewhere.example.org/")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_port, sent
-        server.shutdown()
-
-
 def test_this_machines_token_is_not_sent_to_another_server(terminal):
     with a_stranger() as (port, sent):
         refused = terminal.run("--url", f"http://127.0.0.1:{port}", "agent", "ls")
@@ -119,8 +102,139 @@ def test_this_machines_token_is_not_sent_to_another_server(terminal):
     assert "wakeful context add" in refused.stderr
 
 
-def test_this_machines_token_is_used_for_its_own_address(terminal, url):
-    assert terminal.run("--url", url.replace("127.0.0.1", "localhost"), "agent", "ls").returncode == 0
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "LOCALHOST"])
+def test_this_machines_token_is_used_for_its_own_address(terminal, url, host):
+    assert terminal.run("--url", url.replace("127.0.0.1", host), "agent", "ls").returncode == 0
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "::1"])
+def test_this_machines_token_is_not_sent_to_another_address_with_the_same_port(terminal, url, host):
+    address = url.replace("127.0.0.1", f"[{host}]" if ":" in host else host)
+    with a_stranger(host, int(terminal.environment["WAKEFUL_PORT"])) as (_, sent):
+        refused = terminal.run("--url", address, "agent", "ls")
+    assert (refused.returncode, sent) == (1, [])
+    assert f"runs at {url}" in refused.stderr
+
+
+@pytest.fixture
+def stopped(elsewhere, tmp_path):
+    """A terminal of a user whose server has left its token, and does not run."""
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "token").write_text("wkf_secret\n")
+    return elsewhere
+
+
+@pytest.mark.parametrize("named_by", ["WAKEFUL_PORT", "--url", "WAKEFUL_URL", "wakeful.toml"])
+def test_this_machines_token_is_not_sent_while_its_server_does_not_run(stopped, tmp_path, named_by):
+    with a_stranger() as (port, sent):
+        url = f"http://127.0.0.1:{port}"
+        (tmp_path / "config" / "wakeful.toml").write_text(f"port = {port}\n" if named_by == "wakeful.toml" else "")
+        named = {"WAKEFUL_PORT": str(port), "WAKEFUL_URL": url}
+        environment = {key: value for key, value in named.items() if key == named_by}
+        options = ("--url", url) if named_by == "--url" else ()
+        refused = Terminal(stopped.environment | environment, tmp_path).run(*options, "agent", "ls")
+    assert sent == []
+    assert refused.returncode == (1 if "URL" in named_by.upper() else 3)
+    assert (str(tmp_path / "data") in refused.stderr, "wakeful serve" in refused.stderr) == (True, True)
+
+
+def test_a_token_in_the_settings_file_is_this_machines_too(elsewhere, tmp_path):
+    (tmp_path / "config").mkdir()
+    with a_stranger() as (port, sent):
+        (tmp_path / "config" / "wakeful.toml").write_text(f'port = {port}\ntoken = "a-token-of-the-server"\n')
+        assert elsewhere.run("agent", "ls").returncode == 3
+        assert sent == []
+        # A token that the user names goes where they say.
+        named = Terminal(elsewhere.environment | {"WAKEFUL_TOKEN": "named"}, tmp_path).run("agent", "ls")
+    assert (named.returncode, len(sent), "Bearer named" in sent[0]) == (1, 1, True)
+
+
+@pytest.mark.parametrize(
+    ("bound", "asked", "reached"),
+    [
+        ("127.0.0.1", "localhost", "127.0.0.1"),
+        ("0.0.0.0", "localhost", "127.0.0.1"),
+        ("0.0.0.0", "0.0.0.0", "127.0.0.1"),
+        ("0.0.0.0", None, "127.0.0.1"),
+        ("127.0.0.3", "127.0.0.3", "127.0.0.3"),
+        ("127.0.0.3", "localhost", "127.0.0.3"),
+        ("127.0.0.3", None, "127.0.0.3"),
+        ("[::]", "localhost", "::1"),  # it has no IPv4
+        ("[::]", None, "::1"),
+        ("[::1]", "[::1]", "::1"),
+    ],
+)
+async def test_this_machines_token_goes_to_the_address_of_the_lock_file(stopped, tmp_path, bound, asked, reached):
+    with a_stranger(reached, answer={"agents": []}) as (port, sent):
+        async with announced(tmp_path / "data", f"http://{bound}:{port}", "0"):
+            await asyncio.sleep(0)  # it begins
+            options = () if asked is None else ("--url", f"http://{asked}:{port}")
+            done = await asyncio.to_thread(stopped.run, *options, "agent", "ls")
+    assert ("Bearer wkf_secret" in "".join(sent)) is True, done.stderr
+
+
+async def test_this_machines_token_is_not_sent_after_the_server_has_ended(stopped, tmp_path, monkeypatch):
+    for name, value in stopped.environment.items():
+        monkeypatch.setenv(name, value)
+    with a_stranger(answer={"agents": []}) as (port, sent):
+        async with announced(tmp_path / "data", f"http://127.0.0.1:{port}", "0"):
+            await asyncio.sleep(0)
+            server = connect()
+            await asyncio.to_thread(server.get, "agents")
+        assert len(sent) == 1
+        with pytest.raises(Failed, match="No server answers"):
+            server.get("agents")
+        with pytest.raises(NotReached):
+            ask(server.target, "GET", "/logs")
+        states: asyncio.Queue[str | None] = asyncio.Queue()
+        chat = asyncio.create_task(anext(SessionStream(server, "1", states.put_nowait).frames()))
+        assert await asyncio.wait_for(states.get(), 10) == "no connection (NotRunning); connecting again"
+        chat.cancel()
+        server.close()
+    assert len(sent) == 1
+
+
+LOOPBACK = ["localhost", "LocalHost", "127.0.0.1", "127.8.8.8", "::1", "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1"]
+ELSEWHERE = [
+    "127.0.0.1.evil.example",
+    "127.evil.example",
+    "localhost.evil.example",
+    "localhost.",
+    "127.0.0.1.",
+    "127.1",
+    "0x7f.1",
+    "0x7f000001",
+    "2130706433",
+    "0177.0.0.1",
+    "127.0.0.01",
+    "127.0.0.1\u3002",
+    "１２７.0.0.1",
+    "0.0.0.0",
+    "::",
+    "::ffff:8.8.8.8",
+    "::1%evil.example",
+    "8.8.8.8",
+    "",
+]
+
+
+@pytest.mark.parametrize("is_loopback", [sources.is_loopback, client_target.is_loopback])
+@pytest.mark.parametrize(
+    ("host", "expected"), [*((host, True) for host in LOOPBACK), *((host, False) for host in ELSEWHERE)]
+)
+def test_loopback_is_an_address_and_not_the_beginning_of_a_name(is_loopback, host, expected):
+    assert is_loopback(host) is expected
+
+
+async def test_a_message_of_another_server_cannot_control_the_terminal(elsewhere):
+    message = {"error": {"code": "no", "message": "\x1b]0;owned\x07\x9b2J\nno", "hint": "\u202egpj"}}
+    with a_stranger(answer=message, status=400) as (port, _):
+        async with typed(
+            "--url", f"http://127.0.0.1:{port}", "--token", "t", "agent", "ls", environment=elsewhere.environment
+        ) as command:
+            await command.until("gpj")
+    assert not any(each in command.raw for each in ("\x1b]", "\x07", "\x9b", "\u202e"))
+    assert "\\x1b]0;owned\\x07\\x9b2J\nno \\u202egpj" in command.shown
 
 
 def test_a_redirect_is_named_and_not_followed(elsewhere):
@@ -134,8 +248,13 @@ def test_a_redirect_is_named_and_not_followed(elsewhere):
     ("address", "words"),
     [
         ("http://wakeful.example.org", "--insecure"),
+        ("http://127.0.0.1.evil.example:8420", "--insecure"),
+        ("http://127.1:8420", "--insecure"),
+        ("http://me@127.0.0.1:8420", "is not the address of a server"),
+        ("http://127.0.0.1:8420@evil.example", "is not the address of a server"),
         ("wakeful.example.org", "is not the address of a server"),
-        ("https://me:secret@wakeful.example.org", "is not the address of a server"),
+        ("https://me:s3cret@wakeful.example.org", "is not the address of a server"),
+        ("https://me:s3#cret@wakeful.example.org", "is not the address of a server"),
         ("http://127.0.0.1:99999", "is not the address of a server"),
     ],
 )
@@ -143,6 +262,7 @@ def test_an_address_that_is_not_fit_is_refused(elsewhere, address, words):
     refused = elsewhere.run("--url", address, "--token", "t", "agent", "ls")
     assert refused.returncode == 2
     assert words in refused.stderr
+    assert "s3" not in refused.stderr
 
 
 def test_insecure_allows_http_to_another_machine(elsewhere):

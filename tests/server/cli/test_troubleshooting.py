@@ -37,6 +37,7 @@ TESTS = {  # of each row, by the beginning of its first cell
     "quiet hours": (HERE, "test_a_wake_that_a_limit_moves"),
     "too many runs": (RUNS, "test_too_many_runs_that_the_agent_booked"),
     "missed": (RUNS, "test_a_wake_that_was_missed"),
+    "its model did not answer": (RUNS, "test_a_wake_whose_model_does_not_answer"),
     "the session was busy": (RUNS, "test_a_session_that_is_busy"),
     "nothing at all": (RUNS, "test_a_wake_for_another_time_zone"),
     "`model_busy`": (RUNS, "test_a_model_that_does_not_answer"),
@@ -223,7 +224,7 @@ def test_a_wake_that_a_limit_moves(terminal, reason):
 def why_of_the_next_run(terminal) -> str:
     """Let the agent book its next run, and return what is known about it, or why it could not."""
     asked = terminal.run("ask", f"book your next run in 10 minutes to {READ}").stdout
-    if "my next run is at" not in asked:
+    if "Done: my next run is" not in asked:
         return asked
     booked = terminal.read("agent", "next-run", "Wakeful")["next_run"]["id"]
     return terminal.run("wake", "why", booked).stdout

@@ -119,6 +119,33 @@ async def test_a_model_that_does_not_answer(server, session, run, tmp_path):
     assert "there is nothing to continue" in nothing[2]
 
 
+async def test_a_wake_whose_model_does_not_answer(server, run, read):
+    server.provider.then(refuse(503, "Overloaded."))
+    wake = (await run("wake", "add", READ, "--when", "1h", "--quiet")).stdout.strip()
+    await run("wake", "run", wake)
+    await eventually(lambda: says(run, "Overloaded.", "wake", "why", wake))
+    server.provider.then(use("report_ready", word="ready"), say("There is none."))
+    assert (await run("model", "test")).returncode == 0
+    assert (await run("wake", "run", wake, "--wait")).returncode == 0
+    assert [each["status"] for each in (await read("runs"))["runs"] if each["wake_id"] == wake] == ["success"]
+
+
+async def test_a_wake_that_has_failed_is_run_again_from_the_inbox(server, run, read):
+    server.provider.then(refuse(400, "No such parameter."))
+    wake = (await run("wake", "add", READ, "--when", "1h", "--quiet")).stdout.strip()
+    await run("wake", "run", wake, "--wait")
+    [notice] = [each for each in (await read("inbox", "ls"))["notifications"] if each["wake_id"] == wake]
+    assert (notice["code"], "No such parameter." in notice["body"]) == ("wake_failed", True)
+    assert f"wakeful inbox run {notice['id']}" in (await run("inbox", "show", notice["id"])).stdout
+    server.provider.then(say("There is none."))
+    again = await read("inbox", "run", notice["id"])
+
+    async def is_done():
+        return ("success", again["id"]) in [(each["status"], each["id"]) for each in (await read("runs"))["runs"]]
+
+    await eventually(is_done)
+
+
 async def test_a_model_that_did_nothing(server, run, read):
     server.provider.then(stream(chunk({"role": "assistant"})))
     wake = (await run("wake", "add", "Look.", "--when", "1h", "--quiet")).stdout.strip()

@@ -3,12 +3,16 @@
 import asyncio
 import subprocess
 import sys
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from live_server import Tap
+from network.stranger import a_stranger
+from network.tls_proxy import tls_proxy
 from openai_server import call, calls, say, stream, text, thinking, usage
+from wakeful.app.announcing import announced
 from wakeful.client import (
     AsyncWakeful,
     NotFound,
@@ -174,6 +178,79 @@ def test_the_token_goes_to_no_other_machine_by_itself(monkeypatch, tmp_path):
         Wakeful("http://wakeful.example", "token")
     with pytest.raises(WakefulClientError, match="not the address"):
         Wakeful("wakeful.example")
+
+
+@pytest.fixture
+def own_token(monkeypatch, tmp_path):
+    """The token that this machine's server has left in its config directory."""
+    for name in ("WAKEFUL_TOKEN", "WAKEFUL_URL", "WAKEFUL_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("WAKEFUL_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setenv("WAKEFUL_DATA_DIR", str(tmp_path / "data"))
+    (tmp_path / "token").write_text("wkf_secret\n")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+@pytest.mark.parametrize("announces", [None, "http://127.0.0.1:1", "http://127.0.0.2:{}"])
+async def test_the_token_of_this_machine_is_for_its_running_server_alone(own_token, tmp_path, host, announces):
+    with a_stranger(host.strip("[]"), answer={"agents": []}) as (port, sent):
+        running = announced(tmp_path / "data", announces.format(port), "0") if announces else nullcontext()
+        async with running, AsyncWakeful(f"http://{host}:{port}") as client:
+            await asyncio.sleep(0)  # it is announced
+            with pytest.raises(NotReached, match=r"data directory .*(wakeful serve|runs at)"):
+                await client.agents()
+            with pytest.raises(NotReached, match="data directory"):
+                await client.ask("Hi", session="1")
+        assert sent == []
+        async with AsyncWakeful(f"http://{host}:{port}", "named") as client:
+            assert await client.agents() == []
+        assert "Bearer named" in sent[0]
+
+
+@pytest.mark.parametrize("bound", ["127.0.0.1", "0.0.0.0"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST"])
+@pytest.mark.parametrize("is_in_file", [True, False])
+async def test_the_token_of_this_machine_goes_to_its_running_server(
+    own_token, monkeypatch, tmp_path, bound, host, is_in_file
+):
+    if is_in_file:
+        monkeypatch.delenv("WAKEFUL_DATA_DIR")
+        (tmp_path / "wakeful.toml").write_text('data_dir = "data"\n')
+    with a_stranger(answer={"agents": []}) as (port, sent), Wakeful(f"http://{host}:{port}/") as client:
+        async with announced(tmp_path / "data", f"http://{bound}:{port}", "0"):
+            await asyncio.sleep(0)
+            assert await asyncio.to_thread(client.agents) == []
+        assert "Bearer wkf_secret" in sent[0]
+        with pytest.raises(NotReached, match="wakeful serve"):  # it has ended, and another program has its port
+            client.agents()
+    assert len(sent) == 1
+
+
+@pytest.mark.parametrize("token", [None, "named"])
+@pytest.mark.parametrize(
+    "url",
+    ["http://me@127.0.0.1:8420", "http://127.0.0.1:8420@evil.example", "http://127.0.0.1.evil.example", "http://a:b"],
+)
+def test_an_address_that_only_looks_like_this_machine_is_refused(own_token, url, token):
+    with pytest.raises(WakefulClientError, match=r"not the address|unencrypted"):
+        Wakeful(url, token)
+
+
+async def test_certificates_are_checked_however_https_is_written(server, tmp_path):
+    async with (
+        tls_proxy("localhost", int(server.address.rpartition(":")[2]), tmp_path) as port,
+        AsyncWakeful(f"HTTPS://localhost:{port}", server.token) as client,
+    ):
+        with pytest.raises(NotReached, match="CERTIFICATE_VERIFY_FAILED"):
+            await client.agents()
+
+
+async def test_a_redirect_is_not_followed():
+    with a_stranger() as (port, sent):
+        async with AsyncWakeful(f"http://127.0.0.1:{port}", "named") as client:
+            with pytest.raises(Refused):
+                await client.agents()
+        assert len(sent) == 1
 
 
 def test_importing_the_client_loads_nothing_of_the_server():

@@ -130,7 +130,18 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
-FIELDS = ("model", "messages", "stream", "n", "tools", "response_format", "stream_options", "role", "user")
+FIELDS = (
+    "model",
+    "messages",
+    "stream",
+    "n",
+    "tools",
+    "tool_choice",
+    "response_format",
+    "stream_options",
+    "role",
+    "user",
+)
 PARTS = st.fixed_dictionaries(
     {"type": st.sampled_from(["text", "image_url", "input_audio", "refusal"]) | JSON},
     optional={"text": st.text() | JSON, "image_url": st.fixed_dictionaries({"url": st.text() | JSON}) | JSON},

@@ -197,11 +197,16 @@ async def test_a_system_message_comes_after_the_owners_prompt(ai, server):
     assert prompt.index("You are terse.") < prompt.index("Speak like a pirate.")
 
 
+F = {"type": "function", "function": {"name": "f"}}
+
+
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
         ({"n": 2}, "one answer"),
-        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "its owner gave it"),
+        ({"tools": [F], "tool_choice": "required"}, "its owner gave it.*'required'"),
+        ({"tools": [F], "tool_choice": {"type": "function", "function": {"name": "f"}}}, "'name': 'f'"),
+        ({"functions": [F["function"]], "function_call": {"name": "f"}}, "`function_call`.*'name': 'f'"),
         ({"response_format": {"type": "json_object"}}, "answers in text"),
         ({"messages": [assistant("Hi")]}, "must have the role 'user'"),
         ({"messages": [user([{"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}])]}, "data URI"),
@@ -221,6 +226,26 @@ async def test_sampling_parameters_are_ignored_and_named(ai, server):
         model="Wakeful", messages=[user("Hi")], temperature=0.1, max_tokens=5, seed=1, n=1
     )
     assert raw.headers["X-Wakeful-Ignored"] == "max_tokens, seed, temperature"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"tools": [F]},
+        {"tools": [F], "tool_choice": "auto", "parallel_tool_calls": False},
+        {"tools": [F], "tool_choice": "none"},
+        {"functions": [F["function"]]},
+        {"functions": [F["function"]], "function_call": "auto"},
+    ],
+    ids=str,
+)
+async def test_tools_that_the_agent_may_leave_alone_are_ignored_and_named(ai, server, asked):
+    server.provider.then(say("Hi"))
+    create = ai.chat.completions.with_raw_response.create
+    raw = await create(model="Wakeful", messages=[user("Hi")], **asked)
+    assert raw.parse().choices[0].message.content == "Hi"
+    assert raw.headers["X-Wakeful-Ignored"].split(", ") == sorted(asked)
+    assert "f" not in [each["function"]["name"] for each in server.provider.last["tools"]]  # it has its own
 
 
 async def test_a_failure_in_mid_stream_is_an_error_object(ai, server):

@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import re
+import resource
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import httpx
@@ -16,7 +19,7 @@ import uvicorn
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from live_server import TOKEN, eventually, running_server
+from live_server import TOKEN, Patient, Tap, eventually, running_server
 from network.own_connections import own_connections
 from openai_server import improvise
 from wakeful.cli.client import Server
@@ -27,6 +30,7 @@ from wakeful.server.ws.protocol import Wire
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 WAKEFUL = Path(sys.executable).parent / "wakeful"
+PATIENT = Patient(first=120, between=120)  # hundreds of requests hold up the model's answer too
 
 
 @pytest.fixture
@@ -250,13 +254,124 @@ async def opens(address):
         return False
 
 
+# ── Connections of a token ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def waiting_call(tool, **arguments):
+    params = {"name": tool, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+@contextlib.asynccontextmanager
+async def a_long_run(server):
+    """Start a run whose model does not answer, and yield its id."""
+    tap = Tap()
+    server.provider.then(tap)
+    async with server.watch(await server.session()) as client:
+        await client.say("Take your time.")
+        started = await client.until("stream_start")
+        yield started[-1]["run_id"]
+        tap.end()
+        await client.until("stream_end")
+
+
+@contextlib.asynccontextmanager
+async def posted(server, token, body, count=1):
+    """Send `count` calls to /mcp, each over a connection of its own; yields their readers, after the first byte."""
+    text = json.dumps(body)
+    head = [
+        f"POST /mcp HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer {token}\r\nContent-Length: {len(text)}",
+        "Content-Type: application/json\r\nMCP-Protocol-Version: 2025-06-18",
+        "Accept: application/json, text/event-stream",
+    ]
+    async with contextlib.AsyncExitStack() as stack:
+        readers = []
+        for _ in range(count):
+            reader, _ = await stack.enter_async_context(opened(server, "\r\n".join([*head, "", text])))
+            readers.append(reader)
+        await asyncio.gather(*(first_byte(reader) for reader in readers))
+        yield readers
+
+
+async def first_byte(reader):
+    with contextlib.suppress(ConnectionError):
+        return await reader.read(1)
+
+
+async def test_a_read_token_that_waits_for_a_run_shuts_nobody_out(settings, monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (800, 800))  # so that 400 connections are the most
+    async with running_server(settings, patient=PATIENT) as server, a_long_run(server) as run_id:
+        token = (await server.call("POST", "/tokens", json={"name": "reader", "scope": "read"}))["secret"]
+        async with posted(server, token, waiting_call("get_run", run_id=run_id, wait_seconds=60), 600):
+            for _ in range(8):
+                assert (await server.call("GET", "/me"))["scope"] == "admin"
+
+
+async def test_a_token_may_have_so_many_requests_in_progress(settings):
+    async with (
+        running_server(settings, patient=PATIENT, connections_per_token=3) as server,
+        a_long_run(server) as run_id,
+    ):
+        token = (await server.call("POST", "/tokens", json={"name": "reader", "scope": "read"}))["secret"]
+        async with (
+            posted(server, token, waiting_call("get_run", run_id=run_id, wait_seconds=60), 3),
+            server.client(token) as client,
+        ):
+            refused = await client.get("/me")
+            assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
+            assert refused.json()["error"]["code"] == "too_many_connections"
+            assert "connections_per_token" in refused.json()["error"]["hint"]
+            async with server.watch_events(token=token):  # sockets have a limit of their own
+                assert (await server.call("GET", "/me"))["scope"] == "admin"
+        await eventually(lambda: answers_200(server, token))
+
+
+async def answers_200(server, token):
+    async with server.client(token) as client:
+        return (await client.get("/me")).status_code == 200
+
+
+async def test_an_idle_connection_of_a_token_gives_way_to_its_next_one(settings):
+    async with running_server(settings, connections_per_token=2) as server, contextlib.AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(server.client(TOKEN)) for _ in range(5)]
+        for client in clients + clients:
+            assert (await client.get("/me")).status_code == 200
+
+
+async def test_a_token_may_wait_for_so_many_answers_at_a_time(settings):
+    async with running_server(settings, patient=PATIENT, waits_per_token=2) as server, a_long_run(server) as run_id:
+        waits = waiting_call("get_run", run_id=run_id, wait_seconds=60)
+        async with posted(server, TOKEN, waits, 2):
+            for asked in (
+                waits,
+                waiting_call("ask_agent", message="Hello?", wait_seconds=1),  # starts no run
+            ):
+                async with posted(server, TOKEN, asked) as [reader]:
+                    refused = await reader.readuntil(b'"isError":true')
+                    assert b"waits_per_token" in refused
+            logs = await server.rest.get("/logs", params={"wait": 1})
+            assert (logs.status_code, logs.json()["error"]["code"]) == (429, "too_many_waits")
+            assert logs.headers["Retry-After"] == "1"
+            async with posted(server, TOKEN, waiting_call("get_run", run_id=run_id)) as [reader]:
+                await reader.readuntil(b'"isError":false')
+            assert (await server.rest.get("/logs")).status_code == 200
+
+
 # ── What we use of uvicorn ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @contextlib.asynccontextmanager
-async def counted(app):
+async def counted(app, most=50):
     """A bare application on a real port, its connections counted."""
-    connections = Connections(most=50, most_unauthenticated=50, most_per_address=50, seconds=5)
+    connections = Connections(
+        most=most,
+        most_unauthenticated=50,
+        most_per_address=50,
+        most_per_token=50,
+        most_sockets_per_token=50,
+        most_waits_per_token=50,
+        seconds=5,
+    )
     config = uvicorn.Config(
         TimedRequests(app),
         port=0,
@@ -296,7 +411,7 @@ async def test_a_connection_is_known_to_its_requests_and_to_the_socket_it_become
         if scope["type"] == "websocket":
             await receive()
             await send({"type": "websocket.accept"})
-            limits.mark_authenticated(scope["state"])
+            limits.mark_authenticated(scope["state"], "a-token", is_socket=True)
             await receive()
             return
         await sends(1)(scope, receive, send)
@@ -309,14 +424,50 @@ async def test_a_connection_is_known_to_its_requests_and_to_the_socket_it_become
                 assert len(connections.unauthenticated) == 1
         await eventually(lambda: holds(connections, 0))  # it hears of the end of both
     assert seen == [("http", True), ("websocket", True)]
-    assert (connections.unauthenticated, connections.by_network) == ({}, {})
+    assert (connections.unauthenticated, connections.by_holder) == ({}, {})
+
+
+async def test_at_the_total_cap_the_token_with_the_most_connections_loses_the_one_it_needs_least():
+    async def app(scope, receive, send):
+        _, token, does = scope["path"].split("/")
+        limits.mark_authenticated(scope["state"], token, is_socket=False)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"a", "more_body": True})
+        if does != "idle":
+            with limits.waiting(scope["state"], does == "wait"):
+                await receive()
+                await receive()  # until the client disconnects
+        await send({"type": "http.response.body", "body": b"b"})
+
+    async with counted(app, most=6) as (port, connections), contextlib.AsyncExitStack() as stack:
+        server = SimpleNamespace(address=f"http://127.0.0.1:{port}")
+
+        async def open_one(path=None):
+            head = f"GET {path} HTTP/1.1\r\nHost: HOST\r\n\r\n" if path else ""
+            reader, _ = await stack.enter_async_context(opened(server, head))
+            if path:
+                await reader.readuntil(b"ab" if path.endswith("idle") else b"\r\n\r\na")
+            return reader
+
+        paths = ("/few/idle", "/many/busy", "/many/wait", "/many/idle", "/many/busy", "/few/idle")
+        held = [(path, await open_one(path)) for path in paths]
+
+        async def closed():
+            return [path for path, reader in held if reader.at_eof() or reader.exception()]
+
+        await open_one()  # a newcomer
+        assert await eventually(closed) == ["/many/idle"]
+        await open_one()
+        held = [each for each in held if each[0] != "/many/idle"]
+        assert await eventually(closed) == ["/many/wait"]
+        assert len(connections.all) == 6
 
 
 async def test_pings_of_a_client_that_reads_nothing_are_not_kept_in_memory():
     async def app(scope, receive, send):
         await receive()
         await send({"type": "websocket.accept"})
-        limits.mark_authenticated(scope["state"])
+        limits.mark_authenticated(scope["state"], "a-token", is_socket=True)
         while True:
             await send({"type": "websocket.send", "bytes": os.urandom(100_000)})
 

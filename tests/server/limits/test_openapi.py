@@ -204,6 +204,7 @@ HARD_TO_PLEASE = {
     "GET /webhooks/{webhook_id}/deliveries",
     "POST /webhooks/{webhook_id}/deliveries/{webhook_delivery_id}/replay",
     "POST /login",
+    "POST /login/renew",  # for browsers
     "DELETE /models/{name}",
     "POST /models",
     "POST /models/list",

@@ -5,6 +5,7 @@ import json
 import stat
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 import yaml
@@ -14,7 +15,7 @@ from mcp_client import ERAS, connected, make_token, text_of
 from openai_server import say
 
 TODO = "Read notes.txt with read_file."
-CLIENTS = ["claude-code", "claude-desktop", "cursor", "vscode", "codex", "opencode", "goose"]
+CLIENTS = ["claude-code", "claude-desktop", "cursor", "gemini", "vscode", "codex", "opencode", "goose"]
 
 
 @pytest.fixture
@@ -39,11 +40,11 @@ def bridge(server, tmp_path, *options):
     return StdioServerParameters(command=sys.executable, args=args, env=env_of(server, tmp_path))
 
 
-async def command(server, tmp_path, *args):
+async def command(server, tmp_path, *args, env=None):
     """Run a command and return its exit code, standard output and standard error."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "wakeful", *args,
-        env=env_of(server, tmp_path), stdin=asyncio.subprocess.DEVNULL,
+        env=env_of(server, tmp_path) if env is None else env, stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     out, err = await process.communicate()
@@ -114,10 +115,45 @@ async def test_config_prints_a_block_whose_token_works_and_replaces_the_one_befo
         assert not (await client.call_tool("list_agents", {})).is_error
 
 
+@pytest.mark.parametrize("given", ["url", "port", "data directory"])
+async def test_the_printed_program_needs_no_owners_token(settings, tmp_path, given):
+    from mcp import Client, StdioServerParameters
+
+    async with running_server(settings) as server:  # its token is in no file
+        env = {"WAKEFUL_TOKEN": TOKEN, "WAKEFUL_CONFIG_DIR": str(tmp_path / "mine"), "HOME": str(tmp_path)} | {
+            "url": {"WAKEFUL_URL": server.address.replace("127.0.0.1", "localhost")},
+            "port": {"WAKEFUL_PORT": server.address.rpartition(":")[2], "WAKEFUL_DATA_DIR": str(tmp_path / "none")},
+            "data directory": {"WAKEFUL_DATA_DIR": str(settings["data_dir"])},
+        }[given]
+        code, block, told = await command(server, tmp_path, "mcp", "config", "claude-desktop", env=env)
+        assert (code, TOKEN in block) == (0, False), told
+        entry = json.loads(block)["mcpServers"]["wakeful"]
+        assert "WAKEFUL_TOKEN" not in entry["env"]
+        started = StdioServerParameters(command=entry["command"], args=entry["args"], env=entry["env"])
+        async with Client(started, mode="legacy", cache=None) as client:
+            booked = await client.call_tool("book_wake", {"instructions": TODO, "when": "1h"})
+        assert not booked.is_error, text_of(booked)
+        wake = await server.call("GET", f"/wakes/{booked.structured_content['wake_id']}")
+        assert wake["token_name"] == "claude-desktop"
+
+
+async def test_the_printed_program_trusts_what_the_command_did(settings, tmp_path):
+    async with running_server(settings, allowed_hosts=["0.0.0.0"]) as server:
+        for host, is_insecure in (("127.0.0.1", False), ("0.0.0.0", True)):
+            env = env_of(server, tmp_path) | {"WAKEFUL_URL": server.address.replace("127.0.0.1", host)}
+            asked = ("--insecure", "--ca", "authority.pem", "mcp", "config", "claude-desktop")
+            code, block, told = await command(server, tmp_path, *asked, env=env)
+            assert code == 0, told
+            args = json.loads(block)["mcpServers"]["wakeful"]["args"]
+            options = args[args.index("--ca") : args.index("mcp")]
+            assert options == ["--ca", str(Path.cwd() / "authority.pem"), *(["--insecure"] if is_insecure else [])]
+
+
 def parse(name, text):
     """Read the block as the client would."""
     if name == "claude-code":
         words = text.replace("\\\n", "").split()
+        assert words[:5] == ["claude", "mcp", "add", "--scope", "user"]  # else for one directory alone
         return {"url": words[words.index("wakeful") + 1], "secret": words[-1].strip("'")}
     if name == "claude-desktop":
         return json.loads(text)["mcpServers"]["wakeful"]
@@ -127,9 +163,12 @@ def parse(name, text):
     if name == "goose":
         entry = yaml.safe_load(text)["extensions"]["wakeful"]
         return {"url": entry["uri"], "secret": entry["headers"]["Authorization"].removeprefix("Bearer ")}
-    outer = {"cursor": "mcpServers", "vscode": "servers", "opencode": "mcp"}[name]
+    outer = {"cursor": "mcpServers", "gemini": "mcpServers", "vscode": "servers", "opencode": "mcp"}[name]
     entry = json.loads(text)[outer]["wakeful"]
-    return {"url": entry["url"], "secret": entry["headers"]["Authorization"].removeprefix("Bearer ")}
+    return {
+        "url": entry["httpUrl" if name == "gemini" else "url"],
+        "secret": entry["headers"]["Authorization"].removeprefix("Bearer "),
+    }
 
 
 async def test_an_unknown_client_is_refused_with_the_known_ones(server, tmp_path):

@@ -147,13 +147,31 @@ async def test_a_key_goes_over_plain_http_only_to_private_addresses(models, monk
 
 
 @pytest.mark.parametrize(
-    "address", ["ftp://x/v1", "http://user:pass@x/v1", "http://x/v1?key=1", "x", "http://x:99999/"]
+    "address",
+    [
+        "ftp://x/v1",
+        "ftp://user:pass@x/v1",
+        "user:pass@x",
+        "http://user:pass@x/v1",
+        "http://user:pass#x@x/v1",
+        "http://x/v1?key=pass",
+        "x",
+        "http://x:99999/",
+    ],
 )
 async def test_an_address_that_is_not_plain_is_refused(models, address):
     asked = {"provider": "openai-chat", "model": "x", "address": address, "check": False}
     status, error = await refused(models, "POST", "/models", json=asked)
     assert (status, error["code"]) == (400, "bad_model_address")
     assert "pass" not in error["message"].replace("password", "")
+
+
+async def test_an_address_that_is_too_long_is_refused_without_its_password(models):
+    address = f"http://user:{'secret' * 20}@x/{'y' * 1_000}"
+    asked = {"provider": "openai-chat", "model": "x", "address": address, "check": False}
+    status, error = await refused(models, "POST", "/models", json=asked)
+    assert (status, error["field"]) == (422, "address")
+    assert "secret" not in str(error)
 
 
 async def test_redirects_are_not_followed(models):

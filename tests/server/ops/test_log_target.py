@@ -1,9 +1,12 @@
 """The log of a real server: its start and stop, requests if asked for, and a pipe that nobody reads."""
 
+import contextlib
 import fcntl
 import os
 import re
 import signal
+import socket
+import subprocess
 from collections import Counter
 
 import httpx
@@ -11,6 +14,7 @@ import pytest
 
 from forked_process import Forked
 from harness import eventually
+from terminal import WAKEFUL
 
 TOKEN = "a-token-for-all-tests"
 _PIPE_BYTES = 4096
@@ -129,3 +133,83 @@ async def test_the_log_of_a_day_has_each_event_once_and_nothing_else(logged, tmp
     }, text
     assert "Unknown child process" not in text
     assert "Traceback" not in text
+
+
+def _closed() -> int:
+    return -1
+
+
+def _full() -> int:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 4096)
+    os.set_blocking(writer, True)
+    _readers.append(reader)
+    return writer
+
+
+def _unread() -> int:
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+_readers: list[int] = []  # kept open: nobody reads them
+
+
+def start(environment, port: int, number: int, place: int) -> subprocess.Popen[bytes]:
+    """Start a server with one of its standard streams closed or replaced."""
+    return subprocess.Popen(
+        (WAKEFUL, "serve", "--port", str(port)),
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: os.close(number) if place < 0 else os.dup2(place, number),
+    )
+
+
+@pytest.mark.parametrize("number", [pytest.param(1, id="stdout"), pytest.param(2, id="stderr")])
+@pytest.mark.parametrize("make", [_closed, _full, _unread])
+async def test_a_server_starts_and_stops_whatever_its_output_is(environment, number, make):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    place = make()
+
+    process = start(environment, port, number, place)
+    try:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+
+            async def is_ready() -> bool:
+                assert process.poll() is None
+                with contextlib.suppress(httpx.ConnectError):
+                    return (await client.get("/readyz")).status_code == 200
+                return False
+
+            await eventually(is_ready)
+            headers = {"Authorization": f"Bearer {TOKEN}"}
+            assert (await client.get("/agents", headers=headers)).status_code == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+        for each in ([place] if place >= 0 else []) + _readers:
+            os.close(each)
+        _readers.clear()
+
+
+async def test_a_hangup_does_not_end_the_server(logged, tmp_path):
+    address, _ = logged.read_addresses()
+    logged.send_signal(signal.SIGHUP)
+
+    async def is_logged() -> bool:
+        return "SIGHUP" in (tmp_path / "log").read_text()
+
+    await eventually(is_logged)
+    async with httpx.AsyncClient(base_url=address) as client:
+        assert (await client.get("/healthz")).status_code == 200
+    logged.send_signal(signal.SIGTERM)
+    assert logged.wait(20) == 0

@@ -1,6 +1,7 @@
 """The files of the page: who gets which, with which headers."""
 
 import gzip
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 from wakeful.server import errors
-from wakeful.server.page import page_router
+from wakeful.server.page import VIEWS, page_router
 
 ROOT = Path(__file__).parents[3]
 
@@ -24,9 +25,9 @@ def client(tmp_path):
     return client_of(tmp_path)
 
 
-def client_of(folder):
+def client_of(folder, base_path=""):
     app = FastAPI()
-    app.state.base_path = ""
+    app.state.base_path = base_path
     errors.install(app)
     app.include_router(page_router(folder))
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://page.test")
@@ -39,9 +40,33 @@ async def test_every_address_of_the_page_is_the_page(client, path):
     assert answer.headers["cache-control"] == "no-cache"
 
 
-@pytest.mark.parametrize("path", ["/ui/assets/gone-3c4d.js", "/ui/nothing.css", "/ui/.stamp", "/ui/../app.py", "/else"])
+@pytest.mark.parametrize(
+    "path", ["/ui/assets/gone-3c4d.js", "/ui/nothing", "/ui/nothing.css", "/ui/.stamp", "/ui/../app.py", "/else"]
+)
 async def test_what_is_no_file_of_the_page_is_not_answered_with_the_page(client, path):
     assert (await client.get(path)).status_code == 404
+
+
+def test_the_server_knows_the_views_that_the_page_has():
+    routes = re.findall(r'<Route path="/ui/([a-z]+)', (ROOT / "web/src/App.tsx").read_text())
+    assert set(routes) | {""} == VIEWS
+
+
+NAVIGATION = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+async def test_a_person_who_opens_what_is_no_file_gets_the_page_which_says_so(client):
+    etag = (await client.get("/")).headers["etag"]
+    answer = await client.get("/ui/nothing.css", headers=NAVIGATION | {"if-none-match": etag})
+    assert (answer.status_code, answer.text) == (404, "<!doctype html>the page")
+
+
+@pytest.mark.parametrize(
+    ("path", "base", "to"), [("/ui", "", "/ui/"), ("/ui?agent=a%20b", "/base", "/base/ui/?agent=a%20b")]
+)
+async def test_the_page_without_its_slash_is_redirected_with_its_query(tmp_path, path, base, to):
+    answer = await client_of(tmp_path, base).get(path)
+    assert (answer.status_code, answer.headers["location"]) == (307, to)
 
 
 async def test_the_policy_takes_nothing_inline_and_nothing_from_elsewhere(client):

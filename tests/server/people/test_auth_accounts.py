@@ -56,7 +56,7 @@ async def test_an_owner_adds_changes_and_removes_people(owner):
     assert changed.json() == bob | {"role": "owner"}
     assert (await owner.get(f"/users/{bob['id']}")).json() == changed.json()
     assert [user["id"] for user in (await owner.get("/users")).json()["users"]][1:] == [bob["id"]]
-    assert (await owner.delete(f"/users/{bob['id']}")).json() == {"ok": True}
+    assert (await owner.delete(f"/users/{bob['id']}")).json() == {"ok": True, "wakes_left": 0}
     assert code_of(await owner.get(f"/users/{bob['id']}")) == "no_such_user"
 
 
@@ -296,6 +296,62 @@ async def test_a_browser_makes_tokens_and_links_within_ten_minutes_of_its_login(
         assert "`wakeful login` makes one" in answer.json()["error"]["hint"]
         assert (await owner.post(path, json=asked)).status_code == 201
     assert (await nobody.get("/tokens")).status_code == 200
+
+
+async def renew(browser, proof):
+    return await browser.post("/login/renew", json={"proof": proof}, headers=OURS)
+
+
+async def code_for(client):
+    return (await client.post("/login-links", json={})).json()["path"].partition("code=")[2]
+
+
+async def test_a_login_code_or_a_token_renews_the_login_in_place(owner, nobody, doors):
+    await log_in(owner, nobody)
+    me, cookie = (await nobody.get("/me")).json(), nobody.cookies[COOKIE]
+    for has_link in (True, False):
+        doors.clock.advance(timedelta(minutes=11))
+        proof = await code_for(owner) if has_link else CHOSEN
+        assert (await nobody.post("/login-links", json={}, headers=OURS)).status_code == 403
+        assert (await renew(nobody, proof)).json() == {"ok": True}
+        for path, asked in MINTING:
+            assert (await nobody.post(path, json=asked, headers=OURS)).status_code == 201
+    assert (await nobody.get("/me")).json() == me  # the same login: tabs and sockets of this browser go on
+    assert nobody.cookies[COOKIE] == cookie
+
+
+async def test_a_proof_that_is_wrong_used_or_of_somebody_else_renews_nothing(owner, nobody, doors):
+    await log_in(owner, nobody)
+    used = await code_for(owner)
+    assert (await renew(nobody, used)).status_code == 200
+    doors.clock.advance(timedelta(minutes=11))
+    async with await client_of(doors, owner, name="Bob") as bob:
+        theirs = await code_for(bob)
+        token = bob.headers["authorization"].partition(" ")[2]
+        for proof in (used, "wrong", theirs, token):
+            answer = await renew(nobody, proof)
+            assert (answer.status_code, code_of(answer)) == (403, "wrong_proof")
+        async with doors.client() as browser:  # his link was not used up
+            assert (await browser.post("/login", data={"code": theirs}, headers=OURS)).status_code == 200
+    small = (await owner.post("/tokens", json={"name": "small", "scope": "schedule"})).json()["secret"]
+    assert code_of(await renew(nobody, small)) == "scope_too_small"
+    assert code_of(await nobody.post("/login-links", json={}, headers=OURS)) == "login_too_old"
+
+
+async def test_wrong_proofs_are_limited_as_wrong_tokens_are(owner, nobody):
+    await log_in(owner, nobody)
+    codes = [code_of(await renew(nobody, "wrong")) for _ in range(11)]
+    assert codes == ["wrong_proof"] * 10 + ["too_many_tries"]
+    assert (await renew(nobody, CHOSEN)).status_code == 200  # a right one is never locked out
+
+
+async def test_only_a_browsers_login_is_renewed_and_only_by_its_own_page(owner, nobody):
+    assert code_of(await owner.post("/login/renew", json={"proof": CHOSEN})) == "not_a_browser"
+    assert code_of(await renew(nobody, CHOSEN)) == "not_signed_in"
+    await log_in(owner, nobody)
+    assert code_of(await nobody.post("/login/renew", json={"proof": CHOSEN})) == "origin_needed"
+    elsewhere = {"origin": "http://evil.test"}
+    assert (await nobody.post("/login/renew", json={"proof": CHOSEN}, headers=elsewhere)).status_code == 403
 
 
 # ── Bad input ───────────────────────────────────────────────────────────────────────────────────────────────────────

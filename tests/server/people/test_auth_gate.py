@@ -8,6 +8,7 @@ from asgi_client import CHOSEN, browser_headers
 from harness import MINUTE
 from wakeful.server import gate as gate_module
 from wakeful.server.gate import COOKIE, PAGE_HEADER
+from wakeful.server.page import page_router
 
 OURS = "http://127.0.0.1:8420"
 
@@ -91,7 +92,6 @@ async def test_forwarded_headers_change_nothing(doors):
         ("GET", "/openapi.json"),
         ("GET", "/nothing-here"),
         ("POST", "/"),
-        ("GET", "/ui"),
         ("GET", "/healthz/"),
         ("GET", "//healthz"),
         ("OPTIONS", "/me"),
@@ -104,10 +104,32 @@ async def test_without_a_token_nothing_else_answers(doors, method, path):
     assert answer.headers["www-authenticate"] == "Bearer"
 
 
-@pytest.mark.parametrize(("path", "status"), [("/healthz", 200), ("/login", 200), ("/", 404), ("/ui/app.js", 404)])
+@pytest.mark.parametrize(
+    ("path", "status"), [("/healthz", 200), ("/login", 200), ("/", 404), ("/ui", 404), ("/ui/app.js", 404)]
+)
 async def test_life_signs_the_login_and_the_page_need_no_token(doors, path, status):
     async with doors.client() as client:
         assert (await client.get(path)).status_code == status  # the page itself is not built here
+
+
+@pytest.mark.parametrize("path", ["/nothing-here", "/agents", "/ui/nothing.txt"])
+async def test_a_person_who_opens_what_is_no_page_gets_the_page_and_a_program_json(doors, browser, tmp_path, path):
+    (tmp_path / "index.html").write_text("the page")
+    doors.app.include_router(page_router(tmp_path))
+    navigation = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    async with doors.client(headers=navigation) as client:
+        for cookie in ({}, {"cookie": browser["cookie"]}):  # a navigation cannot have the page's secret
+            answer = await client.get(path, headers=cookie)
+            assert (answer.status_code, answer.text) == (404, "the page")
+            assert "script-src" in answer.headers["content-security-policy"]
+        bearer = {"authorization": f"Bearer {CHOSEN}"}
+        if not path.startswith("/ui/"):
+            assert code_of(await client.get(path, headers=bearer)) == "not_found"
+            assert code_of(await client.get(path, headers={"authorization": "Bearer wrong"})) == "wrong_token"
+            assert code_of(await client.get(path, params={"ticket": "used"})) == "wrong_pass"
+            assert (await client.post(path)).status_code == 401
+    async with doors.client() as program:
+        assert (await program.get(path)).json()["error"]["code"] in ("not_signed_in", "no_such_file")
 
 
 @pytest.mark.parametrize("header", ["Bearer wrong", "Bearer", "", "Basic YTpi", CHOSEN, f"Basic {CHOSEN}"])

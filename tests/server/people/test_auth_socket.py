@@ -61,6 +61,23 @@ async def test_without_a_token_no_socket_is_opened(port):
     assert await refusal(port) == (401, "not_signed_in")
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/token",
+        "/register",
+        "/authorize",
+        "/.well-known/oauth-x",
+        "/ws/.well-known/oauth-x",
+        "/readyz",
+        "/healthz",
+        "/",
+    ],
+)
+async def test_a_path_that_is_open_to_requests_is_not_open_to_sockets(port, path):
+    assert await refusal(port, path=path) == (401, "not_signed_in")
+
+
 async def test_a_wrong_token_opens_no_socket(port):
     assert await refusal(port, {"Authorization": "Bearer wrong"}) == (401, "wrong_token")
 

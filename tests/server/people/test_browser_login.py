@@ -3,6 +3,8 @@
 import pytest
 
 from asgi_client import ADDRESS, CHOSEN, asgi_server, browser_headers, refusal
+from harness import MINUTE
+from wakeful.domain.people.accounts import MAX_TICKETS
 from wakeful.server.gate import COOKIE, PAGE_HEADER
 
 OURS = {"origin": ADDRESS}
@@ -158,7 +160,25 @@ async def test_a_revoked_logins_tickets_get_nothing(page, nobody):
     assert (await nobody.get(path)).status_code == 401
 
 
-@pytest.mark.parametrize("path", ["me", "http://evil.test/", "/a#b", "/a b", "/ä", "", "/" + "x" * 8000])
+@pytest.mark.parametrize(
+    "path",
+    ["me", "http://evil.test/", "//evil.test/me", "/\\evil.test/me", "/a#b", "/a b", "/ä", "", "/" + "x" * 8000],
+)
 async def test_what_is_no_path_of_ours_gets_no_ticket(page, path):
     answer = await page.post("/download-tickets", json={"path": path})
     assert (answer.status_code, answer.json()["error"]["field"]) == (422, "path")
+
+
+async def test_a_token_has_so_many_unused_tickets(doors, page, nobody):
+    async with doors.client(token=CHOSEN) as program:
+        paths = [await ticketed(program) for _ in range(MAX_TICKETS - 1)]
+        assert (await program.post("/ws-ticket")).status_code == 200
+        for path in ("/download-tickets", "/ws-ticket"):
+            refused = await program.post(path, json={"path": "/me"} if path == "/download-tickets" else None)
+            assert (refused.status_code, code_of(refused)) == (429, "too_many_tickets")
+            assert refused.headers["Retry-After"] == "30"
+        await ticketed(page)  # of another token
+        assert (await nobody.get(paths[0])).status_code == 200
+        await ticketed(program)
+        doors.clock.advance(MINUTE)
+        await ticketed(program)

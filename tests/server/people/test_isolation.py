@@ -140,6 +140,7 @@ NEEDS = {
     ("GET", "/healthz"): None,
     ("GET", "/login"): None,
     ("POST", "/login"): None,
+    ("POST", "/login/renew"): "read",
     ("POST", "/login-links"): "admin",
     ("POST", "/logout"): "read",
     ("GET", "/logs"): "admin",
@@ -264,6 +265,7 @@ BODIES = {
     ("PATCH", "/webhooks/{webhook_id}"): {"name": "Evil", "events": ["run.failed"]},
     ("POST", "/download-tickets"): {"path": "/me"},
     ("POST", "/login-links"): {},
+    ("POST", "/login/renew"): {"proof": "evil"},
     ("POST", "/models"): {"provider": "ollama", "model": "evil", "name": "evil", "check": False},
     ("PUT", "/models/default"): {"model": "openai-chat:evil"},
     ("POST", "/models/list"): {"provider": "azure", "address": "https://192.0.2.1"},
@@ -301,7 +303,7 @@ LOCAL = {
     "view": "all_notes",
 }
 SOCKETS = {"/ws/sessions/{session_id}", "/ws/events"}
-PAGE = {"/", "/ui/{path}"}  # its files, the same for everyone
+PAGE = {"/", "/ui", "/ui/{path}"}  # its files, the same for everyone
 # tests/server/mcp goes through its tools; the others answer clients that look for OAuth.
 MCP = {"/mcp", "/.well-known/{rest}", "/mcp/.well-known/{rest}", "/authorize", "/register", "/token"}
 NOT_DESCRIBED = {"/docs", "/openapi.json"} | PAGE | MCP

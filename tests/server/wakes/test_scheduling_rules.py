@@ -1,5 +1,6 @@
 """The rows of the three seeds' tables and the rules of the contract, over REST, with a manual clock."""
 
+import asyncio
 import re
 from datetime import datetime
 
@@ -191,6 +192,21 @@ async def test_choosing_a_mode_rewrites_every_bound_and_an_edited_one_shows(rest
         }  # fmt: skip
     await rest.call("PATCH", path, json={"self_scheduling": False})
     assert (await rest.call("PATCH", path, json={"self_scheduling": True}))["schedule"]["mode"] == "ambient"
+
+
+async def test_two_changes_of_one_agents_limits_at_once_are_both_kept(rest):
+    agent = f"/agents/{rest.harness.agent.id}"
+    for number in range(1, 11):
+        asked = [
+            {"schedule": {"daily_cap": number}},
+            {"schedule": {"min_interval_seconds": 60 * number}},
+            {"budgets": {"run_tokens": 1_000 * number}},
+            {"budgets": {"day_tokens": 2_000 * number}},
+        ]
+        await asyncio.gather(*(rest.call("PATCH", agent, json=each) for each in asked))
+        now = await rest.call("GET", agent)
+        assert (now["schedule"]["daily_cap"], now["schedule"]["min_interval_seconds"]) == (number, 60 * number)
+        assert (now["budgets"]["run_tokens"], now["budgets"]["day_tokens"]) == (1_000 * number, 2_000 * number)
 
 
 async def test_low_priority_is_skipped_while_the_user_talks_and_the_loop_says_that_it_ended(rest, session):

@@ -1,11 +1,14 @@
 """Self-scheduling switched off: ended wakes have a reason, and bookings of a run in progress are refused."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from live_server import Tap, eventually, of_kind
 from openai_server import call, calls, say
+from terminal import pipe
+from wakeful.domain import ids
 
 TODO = "Read notes.txt with read_file."
 TRIES = [
@@ -61,6 +64,23 @@ async def test_what_goes_with_a_deleted_agent_is_told_too(server, session):
             assert (update["recall_id"], update["action"], update["status"]) == (booked["id"], "cancelled", "cancelled")
     decisions = (await server.call("GET", f"/wakes/{booked['id']}/why"))["decisions"]
     assert ("cancelled", {"reason": "agent_gone"}) in [(each["code"], each["detail"]) for each in decisions]
+
+
+async def test_the_command_says_that_many_wakes_are_cancelled_in_the_background(server, session, tmp_path):
+    asked = {"call_type": "once", "when": "2h", "additional_context_message": TODO}
+    booked = (await server.call("POST", f"/sessions/{session}/recall", json=asked))["recall"]
+    store = server.node.store
+    wake = await store.read(lambda tx: tx.wakes.read(booked["id"]))
+    more = [replace(wake, id=ids.new_id(), kind="session", session_id=None, slot=None) for _ in range(1_204)]
+    await store.write(lambda tx: tx.wakes.add(more))
+    code, said, problem = await pipe(server, tmp_path, "agent", "rm", wake.agent_id, "--yes")
+    assert (code, problem) == (0, "")
+    assert said == "Deleted. 205 more wakes are being cancelled in the background; none of them fires.\n"
+
+    async def is_none_left():
+        return (await server.call("GET", "/wakes", params={"live": True}))["wakes"] == []
+
+    await eventually(is_none_left)
 
 
 async def test_what_a_person_booked_stays_and_is_not_said_to_have_ended(server, session):

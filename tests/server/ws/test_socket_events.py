@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from live_server import Tap, assert_consecutive, of_kind
+from live_server import Tap, assert_consecutive, kinds, of_kind
 from openai_server import call, calls, refuse, say
 
 
@@ -164,6 +164,17 @@ async def test_both_sockets_say_the_same_of_a_recall(server, client):
     assert [frame["action"] for frame in here] == [
         "scheduled", "rescheduled", "skipped", "fired", "rescheduled", "fired", "failed", "rescheduled", "cancelled",
     ]  # fmt: skip
+
+
+async def test_the_next_time_of_a_recall_is_told_before_the_client_loads_the_session_again(server):
+    session = await server.session()
+    server.provider.then(say("Awake."))
+    asked = {"call_type": "recurring", "when": "1h", "interval_seconds": 3600, "additional_context_message": "Look."}
+    async with server.watch(session) as watcher:
+        await server.call("POST", f"/sessions/{session}/recall", json=asked)
+        await server.call("POST", f"/sessions/{session}/recall/run-now")
+        await watcher.until("stream_end")
+        assert kinds(await watcher.until("session_sync")) == ["recall_update", "session_sync"]
 
 
 def _news_of(frame):

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import random
 
+import asyncpg
 import pytest
 from websockets.exceptions import ConnectionClosed
 
@@ -251,3 +252,30 @@ async def test_a_stop_at_one_node_ends_the_run_at_the_other(postgres_url, tmp_pa
                 await client.until("stream_delta")
                 assert (await node_b.stop(session))["ok"] is True
                 assert (await client.until(*ENDS, seconds=2))[-1]["type"] == "stream_stopped"
+
+
+async def test_a_client_that_is_ahead_of_a_postgres_that_went_back_loads_the_session_again(postgres_url, tmp_path):
+    settings = {"data_dir": tmp_path, "config_dir": tmp_path, "database_url": postgres_url}
+    async with running_server(settings) as server:
+        session = await server.session()
+        async with server.watch(session) as client:
+            for answer in ("one", "two"):
+                server.provider.then(stream(*text(answer)))
+                await client.say("Count")
+                await client.until("stream_end")
+            connection = await asyncpg.connect(postgres_url)
+            try:  # as a standby without the second run would have it
+                await connection.execute("DELETE FROM events WHERE run_id = (SELECT MAX(run_id) FROM events)")
+                await connection.execute(
+                    "UPDATE sessions SET last_seq = (SELECT MAX(seq) FROM events) WHERE id = $1", session
+                )
+                await connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+            finally:
+                await connection.close()
+            await client.expect("session_sync")
+            server.provider.then(stream(*text("three")))
+            await client.say("Count")
+            assert (await client.until("stream_end"))[-1]["content"] == "three"

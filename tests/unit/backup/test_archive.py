@@ -71,7 +71,7 @@ def read(data, root=None):
 
 
 def test_what_was_written_is_read(tmp_path):
-    archive = ArchiveWriter()
+    archive = ArchiveWriter(bytes(32))
     odd = "agents/a/workspace/n\udcff\udcfe"  # a name that is not UTF-8
     data = archive.head(A_HEAD)
     data += archive.small(Entry(name="agents/a/workspace", kind="folder", mode=0o500))
@@ -95,6 +95,10 @@ def test_what_was_written_is_read(tmp_path):
         pytest.param(member("agents/./x"), "leads elsewhere", id="dot"),
         pytest.param(member("etc/x"), "no such folder", id="another folder"),
         pytest.param(member("agents/x", tarfile.LNKTYPE, "agents/a/db.key"), "hard link", id="hard link"),
+        pytest.param(member("agents/x/"), "leads elsewhere", id="slash at the end"),
+        pytest.param(member("agents/x/workspace/", tarfile.SYMTYPE, "/etc"), "leads elsewhere", id="link with a slash"),
+        pytest.param(member("agents/x/workspace", tarfile.SYMTYPE, "/etc"), "outside a workspace", id="link"),
+        pytest.param(member("agents/x/workspace/y", tarfile.LNKTYPE, "agents/a"), "hard link", id="hard link inside"),
         pytest.param(member("agents/x", tarfile.CHRTYPE), "device", id="device"),
         pytest.param(member("agents/x", tarfile.BLKTYPE), "device", id="disk"),
         pytest.param(member("agents/x", tarfile.FIFOTYPE), "device", id="fifo"),
@@ -109,9 +113,9 @@ def test_nothing_is_written_through_a_link(tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
     (tmp_path / "root").mkdir()
-    link = member("agents/link", tarfile.SYMTYPE, str(outside))
+    link = member("agents/a/workspace/link", tarfile.SYMTYPE, str(outside))
     with pytest.raises(UnfitBackup, match="through a link"):
-        read(made((link, b""), (member("agents/link/x"), b"bad")), tmp_path / "root")
+        read(made((link, b""), (member("agents/a/workspace/link/x"), b"bad")), tmp_path / "root")
     assert not any(outside.iterdir())
 
 

@@ -266,8 +266,36 @@ async def test_what_it_does_not_understand_it_says_with_its_help(sentence):
         ("run ls x", "Exit code 2.\nno x", "Exit code 2.\nno x"),
         (
             "in 10 minutes read a.txt",
-            "Booked: you will wake at 14:00 (in 10 min). Recall id: 01a-b.",
-            "Done: I will wake at 14:00 (in 10 min).",
+            "Booked: you will wake at 2026-03-02 12:10:00+00:00 UTC (in 10 min). Recall id: 01a-b.",
+            "Done: I will wake today 12:10 (in 10 min).",
+        ),
+        (
+            "every 10 minutes read a.txt",
+            "Booked: you will wake at 2026-03-04 00:10:00+13:00 Pacific/Auckland (in 23 h), then every 600 s. "
+            "Recall id: 01a-b.",
+            "Done: I will wake tomorrow 00:10 (in 23 h), then every 10 min.",
+        ),
+        (
+            "book your next run in 10 minutes to read a.txt",
+            "Booked: your next run is at 2026-03-09 07:00:00+01:00 Europe/Berlin (in 7 d). "
+            "Moved from 2026-03-02 13:10:00+01:00 Europe/Berlin (in 10 min): quiet hours. remaining_budget_today: 3.",
+            "Done: my next run is Mon 9 Mar 07:00 (in 7 d).",
+        ),
+        (
+            "in 10 seconds start a new session to read a.txt",
+            "Booked: your message will begin in a fresh session at 2027-01-01 12:00:10+00:00 UTC (in 305 d). "
+            "Schedule id: sch-a.",
+            "Done: a new session starts Fri 1 Jan 2027 12:00 (in 305 d).",
+        ),
+        (
+            "list recalls",
+            "2026-03-02 12:00:09+00:00 UTC (in 9 s) once (Demo: read a.txt): pending. Id: 01a-b.",
+            "today 12:00 (in 9 s) once (Demo: read a.txt): pending. Id: 01a-b.",
+        ),
+        (
+            "read log.txt",
+            "Woken at 2026-03-02 12:00:09+00:00 UTC (in 9 s)",
+            "log.txt says:\n\nWoken at 2026-03-02 12:00:09+00:00 UTC (in 9 s)",
         ),
         ("ask Scout to read a.txt", "It is empty.", "Scout says: It is empty."),
         ("delete from shopping where a=1", '{"ok":true,"result":{"deleted":2}}', "Done: 2 deleted from shopping."),
@@ -290,6 +318,16 @@ async def reply_to(sentence, text, metadata=None):
 async def test_it_says_that_a_call_failed():
     text = "There is no file 'notes.txt'."
     assert await reply_to("read notes.txt", text, {"success": False}) == f"That went wrong: {text}"
+
+
+async def test_of_a_file_that_is_missing_it_says_how_to_write_one_in_a_sentence_that_it_knows():
+    problem = "There is no 'list.txt' in your workspace. Call list_files with recursive=true to see what there is."
+    said = await reply_to("read list.txt", problem, {"success": False})
+    assert said == "There is no list.txt yet. Tell me what to put there first: “write buy milk to list.txt”."
+    assert await call_for(said.partition("“")[2].partition("”")[0]) == (
+        "write_file",
+        {"content": "buy milk", "path": "list.txt"},
+    )
 
 
 async def test_a_long_result_is_quoted_in_part():

@@ -403,21 +403,21 @@ AS_TEXT = '<tool_call>{"name": "report_ready", "arguments": {"word": "ready"}}</
 
 
 @pytest.mark.parametrize(
-    ("script", "tools"),
+    ("script", "tools", "words"),
     [
-        pytest.param([calls(*call("report_ready", '{"word": "ready"}'))], "native", id="native"),
-        pytest.param([say(AS_TEXT)], "text", id="as text"),
-        pytest.param([say("ready")], "none", id="not at all"),
-        pytest.param([refuse(400, "m does not support tools"), say("ready")], "none", id="refused by the server"),
+        pytest.param([calls(*call("report_ready", '{"word": "ready"}'))], "native", "calls tools", id="native"),
+        pytest.param([say(AS_TEXT)], "none", "as text, which is not made", id="as text"),
+        pytest.param([say("ready")], "none", "did not call", id="not at all"),
+        pytest.param([refuse(400, "no tools"), say("ready")], "none", "did not call", id="refused by the server"),
     ],
 )
-async def test_a_test_says_how_a_model_calls_tools(added, script, tools):
+async def test_a_test_says_how_a_model_calls_tools(added, script, tools, words):
     async with OpenAIServer(*script) as server:
         models = added("openai-chat", server.base_url)
         trial = await ModelTests(models).test("mine")
         await models.aclose()
     assert (trial.outcome, trial.tool_calls) == ("answered", tools)
-    assert trial.tools_note
+    assert words in trial.tools_note
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,29 @@ async def test_thoughts_alone_are_not_kept_when_the_model_breaks_off(desk):
         assert steps(await desk.fail(run, model, ModelCutOff)) == []
 
 
+async def wake(desk):
+    """Queue a run of a wake, as nobody reads along with."""
+    run = await desk.ask()
+    return replace(run, trigger="run_now")
+
+
+@pytest.mark.parametrize("fault", [ModelBusy, ModelCutOff])
+async def test_a_wakes_answer_that_breaks_off_is_asked_for_again_and_begins_anew(desk, fault):
+    run = await wake(desk)
+    with scripted([Think("Hm."), Say("Half"), fault(NAME, "gone.")], [Say("Whole.")]) as model:
+        said = await desk.work(run, model)
+    assert [step.content for step in steps(said)] == ["Whole."]
+    shown = [each.delta if isinstance(each, StreamDelta) else "start" for each in of(said, StreamDelta | StreamStart)]
+    assert shown == ["start", "Half", "start", "Whole."]
+
+
+async def test_a_wakes_answer_that_breaks_off_each_time_is_given_up(desk):
+    run = await wake(desk)
+    with scripted(*[[Say("Half"), ModelCutOff(NAME, "gone.")]] * 3) as model:
+        said = await desk.fail(run, model, ModelCutOff)
+    assert [(step.content, step.data) for step in steps(said)] == [("Half", {"cut_off": True})]
+
+
 async def test_a_busy_model_is_asked_as_often_as_patience_allows(desk):
     run = await desk.ask()
     with scripted(*[[ModelBusy(NAME, "later.")]] * 3) as model:

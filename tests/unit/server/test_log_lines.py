@@ -68,6 +68,20 @@ def test_text_from_outside_cannot_look_like_a_line_of_its_own(written, style):
         assert json.loads(line)["tool"] == forged
 
 
+def test_text_from_outside_cannot_control_a_terminal_that_shows_the_log(written):
+    begin, read = written
+    begin()
+    hostile = "\x1b]0;x\x07\x7f\x9b2J\u202egpj\u2066\u200f"
+    try:
+        raise ValueError(f"first {hostile}\nsecond")
+    except ValueError:
+        log.exception("tool failed %s", hostile, extra={"tool": hostile, "deep": {"a": hostile}})
+    lines = read()
+    assert all(line.isprintable() for line in lines)
+    assert (lines[1], lines[-1]) == ("Traceback (most recent call last):", "second")
+    assert lines[0].count("gpj") == 3
+
+
 @pytest.mark.parametrize("style", ["text", "json"])
 def test_the_value_of_a_field_with_the_name_of_a_secret_is_hidden(written, style):
     begin, read = written

@@ -32,7 +32,8 @@ QUIET = {
         "PushRows.delete", "PushRows.drop_ended", "PushRows.drop_key", "PushRows.forget", "PushRows.save",
     },
     "hooks and webhooks are read at each use, and no frame shows them": {
-        "HookRows.add", "HookRows.add_delivery", "HookRows.delete", "HookRows.delete_of_agent", "HookRows.forget_old",
+        "HookRows.add", "HookRows.add_delivery", "HookRows.delete", "HookRows.delete_delivery",
+        "HookRows.delete_of_agent", "HookRows.forget_old", "WakeRows.save_zone_rules", "AccountRows.renew_login",
         "HookRows.note_delivery", "HookRows.note_refusal", "HookRows.save", "WebhookRows.add",
         "WebhookRows.add_message", "WebhookRows.cancel_messages", "WebhookRows.delete", "WebhookRows.forget_old",
         "WebhookRows.save", "WebhookRows.take",
@@ -43,7 +44,8 @@ QUIET = {
         "ClientSessionRows.save", "DirectoryRows.bind",
         "DirectoryRows.delete_dead_nodes", "DirectoryRows.delete_node", "DirectoryRows.save", "DirectoryRows.see_node",
         "DirectoryRows.unbind", "HomeRows.free", "HomeRows.take",
-        "InstructionFileRows.accept", "InstructionFileRows.mark_compared", "NodeRows.describe",
+        "InstructionFileRows.accept", "InstructionFileRows.mark_compared", "McpTools.drop_name",
+        "McpTools.save", "McpTools.take_upgrade", "NodeRows.describe",
         "NodeRows.set_token", "Notices.settle", "Notices.take",
         "PingRows.take",
         "Presence.end", "Presence.end_all_of_nodes", "Presence.forget", "Presence.save", "RunRows.forget_stop_wish",
@@ -51,9 +53,9 @@ QUIET = {
         "UnconfinedMcpServers.drop", "UnconfinedMcpServers.take_upgrade", "WakeRows.see",
     },
     "saved beside a change of its wake, run or session, which is announced": {
-        "Notices.record", "Notices.resolve", "RunRows.fold", "SearchRows.add_message", "SearchRows.add_titles",
-        "SearchRows.replace_title", "SessionRows.add_image", "SessionRows.add_upload", "SessionRows.preload",
-        "UsageRows.save",
+        "Notices.record", "Notices.resolve", "RunRows.fold", "RunRows.mark", "SearchRows.add_message",
+        "SearchRows.add_titles", "SearchRows.replace_title", "SessionRows.add_image", "SessionRows.add_upload",
+        "SessionRows.preload", "UsageRows.save",
     },
     "a part of a change of a home, which is announced": {
         "HomeRows.add_contents", "HomeRows.add_pages", "HomeRows.cut_pages", "HomeRows.save", "HomeRows.save_files",

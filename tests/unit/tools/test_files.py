@@ -24,6 +24,7 @@ from wakeful.service.agents.workspace import (
     PathOutside,
     PathUnusable,
     Workspace,
+    make_private_directory,
 )
 from wakeful.tools import files
 from wakeful.tools.files import file_tools
@@ -272,14 +273,37 @@ async def test_every_spelling_of_a_path_inside_is_fine(hands, home, spelling):
     assert (await hands("read_file", path=spelling.format(root=home))).text == "here"
 
 
-async def test_an_absolute_path_is_fine_also_where_the_root_is_reached_through_a_link(tmp_path):
+async def test_an_absolute_path_through_a_linked_data_directory_is_read(tmp_path):
     real = tmp_path / "disk"
-    real.mkdir()
-    (real / "a").write_text("here")
-    (tmp_path / "workspace").symlink_to(real)
-    hands = Hands(tmp_path / "workspace", Tools(file_tools(1000)))
-    for path in (tmp_path / "workspace" / "a", real / "a"):
+    (real / "one" / "workspace").mkdir(parents=True)
+    (real / "one" / "workspace" / "a").write_text("here")
+    (tmp_path / "agents").symlink_to(real)
+    hands = Hands(tmp_path / "agents" / "one" / "workspace", Tools(file_tools(1000)))
+    for path in (tmp_path / "agents" / "one" / "workspace" / "a", real / "one" / "workspace" / "a"):
         assert (await hands("read_file", path=str(path))).text == "here"
+
+
+@pytest.mark.parametrize("linked", ["one", "one/workspace"])
+async def test_a_workspace_that_is_a_link_or_in_one_is_not_followed(tmp_path, linked):
+    outside, place = tmp_path / "outside", tmp_path / "agents" / linked
+    (outside / "workspace").mkdir(parents=True)
+    for folder in (outside, outside / "workspace"):
+        (folder / "a").write_text(SECRET)
+    place.parent.mkdir(parents=True)
+    place.symlink_to(outside)
+    before = inside(outside)
+    hands = Hands(tmp_path / "agents" / "one" / "workspace", Tools(file_tools(1000)))
+    assert await hands.refused("read_file", path="a") == "path_is_link"
+    assert await hands.refused("list_files") == "path_is_link"
+    assert await hands.refused("search_files", pattern="secret") == "path_is_link"
+    for path in ("a", "new", "new/b"):
+        assert await hands.refused("write_file", path=path, content="x") == "path_is_link"
+    with pytest.raises(PathIsLink):
+        Workspace(hands.context.workspace).add("uploads/s", "a", b"x")
+    Workspace(hands.context.workspace).remove("uploads")
+    with pytest.raises(PathIsLink, match="Put the directory itself"):
+        make_private_directory(hands.context.workspace)  # as the shell does
+    assert inside(outside) == before
 
 
 async def test_a_sibling_whose_name_begins_alike_is_outside(hands, home):

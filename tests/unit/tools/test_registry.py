@@ -6,8 +6,10 @@ from pydantic import Field
 from harness import tool_context
 from wakeful.app.building import build
 from wakeful.config import Settings
+from wakeful.domain.agents.mcp_servers import BUILT_IN
 from wakeful.domain.errors import Invalid
 from wakeful.domain.labels import TOOLSETS
+from wakeful.runtime.loop.context.folding import MORE_TOOLS
 from wakeful.tools.registry import Arguments, Tool, ToolResult, Tools
 
 
@@ -56,6 +58,7 @@ def test_only_the_tools_of_the_toolsets_asked_for_are_shown():
 def test_every_toolset_has_tools(tmp_path):
     catalog = build(Settings.model_validate({"data_dir": tmp_path, "config_dir": tmp_path})).catalog
     assert [name for name in TOOLSETS if not catalog.of([name])] == []
+    assert {*catalog.toolset_of(), MORE_TOOLS} == BUILT_IN  # which no tool of an MCP server may be called
 
 
 async def test_a_call_hands_its_arguments_and_the_context_to_the_tool(context):

@@ -53,6 +53,16 @@ async def test_it_runs_in_the_workspace_which_is_made_for_it(run, context):
     assert (context.workspace / "a.txt").read_text() == "hello\n"
 
 
+async def test_a_workspace_that_is_a_link_is_not_entered(run, context, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    context.workspace.parent.mkdir(parents=True, exist_ok=True)
+    context.workspace.symlink_to(outside)
+    result = await run("echo hello > a.txt")
+    assert (result.success, result.metadata["code"]) == (False, "path_is_link")
+    assert not any(outside.iterdir())
+
+
 async def test_an_exit_code_is_an_answer_and_no_failure(run):
     result = await run("echo no >&2; exit 3")
     assert result.success

@@ -322,6 +322,7 @@ async def test_a_url_that_is_not_a_plain_web_address_is_refused(fetch, url):
     assert not result.success
     assert result.metadata["code"] == "url_unusable"
     assert len(result.text) < 500
+    assert "secret" not in result.text
 
 
 REFUSED = [
@@ -491,6 +492,22 @@ async def test_redirects_are_followed_five_times_and_no_more(site, fetch):
     assert content(await fetch(f"{site.url}/1")) == "there"
     result = await fetch(f"{site.url}/0")
     assert result.metadata["code"] == "too_many_redirects"
+
+
+async def test_a_result_names_the_origin_of_the_page_and_nothing_more(site, fetch):
+    names = {"other.test": ["127.0.0.1"]}
+    hosts = frozenset({"site.test", "other.test"})
+    site.pages |= {"/a?secret": answer("there"), "/b": redirect(f"http://Other.test:{site.port}/a?secret")}
+    asked = [
+        (f"{site.url}/a?secret#part", site.url),
+        (f"{site.url}/b", f"http://other.test:{site.port}"),
+        (f"{site.url}/not-here", site.url),
+        ("http://nowhere.test:80/a", "http://nowhere.test"),  # an error may contain text of a server
+        ("HTTPS://B\u00dccher.test:443/a", "https://xn--bcher-kva.test"),
+        ("file:///etc/passwd", None),
+    ]
+    for url, origin in asked:
+        assert (await fetch(url, names=names, private_hosts=hosts)).outside_source == origin, url
 
 
 # ── TLS ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

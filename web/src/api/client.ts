@@ -1,6 +1,7 @@
 import { BASE } from "./base";
+import { isProven } from "./proof";
 import type { Routes } from "./rest.generated";
-import { withSecret } from "./secret";
+import { isOldSecret, withSecret } from "./secret";
 
 /** An error response of the server. */
 export class ApiError extends Error {
@@ -20,13 +21,14 @@ type Part<K extends string, T> = keyof T extends never ? { [P in K]?: T } : { [P
 type Loose<K extends string, T> = Partial<T> extends T ? { [P in K]?: T } : Part<K, T>;
 export type Given<R extends Route> = Part<"path", Routes[R]["path"]> &
   Loose<"query", Routes[R]["query"]> &
-  Pick<Routes[R], "body">;
+  Pick<Routes[R], "body"> & { signal?: AbortSignal };
 export type Answer<R extends Route> = Routes[R]["answer"];
 
 interface AnyGiven {
   path?: Record<string, string>;
   query?: Record<string, unknown>;
   body?: unknown;
+  signal?: AbortSignal;
 }
 
 const listeners = new Set<(reason: ApiError) => void>();
@@ -44,13 +46,13 @@ export async function call<R extends Route>(
   ...[given]: {} extends Given<R> ? [Given<R>?] : [Given<R>]
 ): Promise<Answer<R>> {
   const [method, template] = route.split(" ") as [string, string];
-  const { path = {}, query = {}, body } = (given ?? {}) as AnyGiven;
+  const { path = {}, query = {}, body, signal } = (given ?? {}) as AnyGiven;
   const address = template.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(path[name] ?? ""));
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined && value !== null && value !== "") search.set(name, String(value));
   }
-  const init: RequestInit = { method, credentials: "same-origin" };
+  const init: RequestInit = { method, credentials: "same-origin", ...(signal && { signal }) };
   if (body !== undefined) {
     init.body = JSON.stringify(body);
     init.headers = { "Content-Type": "application/json" };
@@ -81,18 +83,31 @@ async function send(address: string, init: RequestInit): Promise<unknown> {
   return response.status === 204 ? undefined : response.json();
 }
 
-async function ask(address: string, init: RequestInit): Promise<Response> {
+const REMEMBER_MS = 1_000; // for so long another node of the server may know the earlier time of the login
+
+async function ask(address: string, init: RequestInit, proofs = 0): Promise<Response> {
   let response: Response;
+  const sent = withSecret(init);
   try {
-    response = await fetch(BASE + address, withSecret(init));
+    response = await fetch(BASE + address, sent);
   } catch {
-    throw unreachable(init.method);
+    throw init.signal?.aborted ? new ApiError(0, "cancelled", "Cancelled.") : unreachable(init.method);
   }
   if (response.ok) return response;
   const refused = await readError(response);
-  if (response.status === 401) for (const notify of listeners) notify(refused);
+  if (refused.code === "login_too_old" && proofs < 2) {
+    if (proofs === 1) await new Promise((resume) => setTimeout(resume, REMEMBER_MS));
+    else if (!(await isProven())) throw new ApiError(403, "not_confirmed", NOT_CONFIRMED);
+    return ask(address, init, proofs + 1);
+  }
+  if (response.status === 401) {
+    if (isOldSecret(sent)) return ask(address, init, proofs); // another tab has just logged in
+    for (const notify of listeners) notify(refused);
+  }
   throw refused;
 }
+
+const NOT_CONFIRMED = "Nothing was changed, because it was not confirmed that it is you.";
 
 /** Only what is read is tried again by itself. The error of an action stays, so it must be true later too. */
 export function unreachable(method = "GET"): ApiError {

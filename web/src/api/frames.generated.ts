@@ -24,6 +24,7 @@ export interface ApprovalRequested {
   args: Record<string, unknown>;
   call_id: string;
   sentence?: string;
+  shown: ShownArgument[];
 }
 
 /** The context is about to be compressed. */
@@ -127,13 +128,21 @@ export interface ServerNote {
   is_subagent?: boolean;
   subagent_id?: string | null;
   type: "server_note";
-  code: "budget" | "promise" | "call_as_text" | "unkept_promise" | "prompt_cut";
+  code: "budget" | "promise" | "call_as_text" | "unkept_promise" | "prompt_cut" | "model_taken_back";
   text: string;
 }
 
 /** Load the session again: what is shown may be out of date. */
 export interface SessionSync {
   type: "session_sync";
+}
+
+/** An argument as it is shown, with blanks and invisible characters written out; a long one in three parts. */
+export interface ShownArgument {
+  name: string;
+  start: string;
+  middle: string;
+  end: string;
 }
 
 /** A piece of the answer. */

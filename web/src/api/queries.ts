@@ -43,7 +43,7 @@ export const about = queryOptions({ queryKey: ["about"], queryFn: () => call("GE
 export const readiness = queryOptions({ queryKey: ["ready"], queryFn: () => call("GET /readyz"), retry: false });
 export const agents = queryOptions({ queryKey: ["agents"], queryFn: async () => (await call("GET /agents")).agents });
 /** The latest sessions, or those that match, in pages. */
-export const sessions = (filter: { q?: string; has_recall?: boolean; unattended?: boolean }) =>
+export const sessions = (filter: { q?: string; has_wake?: boolean; unattended?: boolean }) =>
   infiniteQueryOptions({
     queryKey: ["sessions", filter],
     queryFn: ({ pageParam }) => call("GET /sessions", { query: { ...filter, limit: 100, page: pageParam } }),
@@ -59,7 +59,10 @@ export const session = (id: string) =>
   });
 export const wakes = queryOptions({
   queryKey: ["wakes"],
-  queryFn: async () => (await call("GET /wakes", { query: { status: "pending", limit: MAX_LISTED } })).wakes,
+  queryFn: async () => {
+    const { wakes } = await call("GET /wakes", { query: { live: true, limit: MAX_LISTED } });
+    return wakes.filter((wake) => wake.status === "pending" || wake.held_by !== null); // else its run is about to start
+  },
 });
 export const wake = (id: string) =>
   queryOptions({ queryKey: ["wakes", id], queryFn: () => call("GET /wakes/{wake_id}", { path: { wake_id: id } }) });

@@ -5,7 +5,7 @@ export interface AbilitiesShape {
   context_window: number;
   is_window_known: boolean;
   output_limit: number | null;
-  tool_calls: "native" | "text" | "none";
+  tool_calls: "native" | "none";
   images: boolean | null;
   thinking: boolean | null;
 }
@@ -182,7 +182,7 @@ export interface ApprovalList {
   approvals: ApprovalShape[];
 }
 
-/** A tool call that needs approval. `sentence` says what it would do; what the model wrote is quoted in it. */
+/** A tool call that needs approval. `sentence` says what it would do, with long values shortened; `shown` has every argument, to be on the screen before a person can approve. */
 export interface ApprovalShape {
   run_id: string;
   call_id: string;
@@ -195,6 +195,7 @@ export interface ApprovalShape {
   note: string | null;
   asked_at: string;
   answered_at: string | null;
+  shown: ShownArgumentShape[];
 }
 
 /** The settings of scheduled backups on the node that responds. */
@@ -378,7 +379,7 @@ export interface CompletionBody {
   stream?: boolean | null;
   stream_options?: Record<string, unknown> | null;
   n?: number | null;
-  tools?: unknown[] | null;
+  tool_choice?: string | Record<string, unknown> | null;
   response_format?: Record<string, unknown> | null;
 }
 
@@ -446,11 +447,6 @@ export interface DefaultShape {
   model: string;
   source: "settings" | "chosen" | "built_in";
   is_removed: boolean;
-}
-
-export interface Deleted {
-  deleted: number;
-  row_ids: number[];
 }
 
 /** The answer to the sender. */
@@ -734,7 +730,7 @@ export interface MessageShape {
   through?: string | null;
   is_cut_off?: boolean;
   note?: string | null;
-  remark?: "budget" | "promise" | "call_as_text" | "unkept_promise" | "prompt_cut" | null;
+  remark?: "budget" | "promise" | "call_as_text" | "unkept_promise" | "prompt_cut" | "model_taken_back" | null;
   timestamp?: string | null;
   subagent?: SubagentStep | null;
   superseded_by?: string | null;
@@ -758,7 +754,7 @@ export interface ModelChange {
   output_limit?: number | null;
   input_price?: number | null;
   output_price?: number | null;
-  tool_calls?: "native" | "text" | "none" | null;
+  tool_calls?: "native" | "none" | null;
   images?: boolean | null;
   thinking?: boolean | null;
   check?: boolean;
@@ -769,6 +765,7 @@ export interface ModelChange {
 export interface ModelList {
   models: ModelShape[];
   default: DefaultShape;
+  calls_as_text: string[];
 }
 
 /** A model. Null fields were not given, and are asked of the provider or have defaults: see `abilities`. */
@@ -786,7 +783,7 @@ export interface ModelShape {
   output_limit: number | null;
   input_price: number | null;
   output_price: number | null;
-  tool_calls: "native" | "text" | "none" | null;
+  tool_calls: "native" | "none" | null;
   images: boolean | null;
   thinking: boolean | null;
   abilities: AbilitiesShape;
@@ -803,7 +800,7 @@ export interface ModelTrialShape {
   said?: string | null;
   reason?: string | null;
   problem?: "address" | "busy" | "key" | "model" | "name" | "not_a_model" | "package" | "quota" | "refused" | "timeout" | "tls" | null;
-  tool_calls?: "native" | "text" | "none" | null;
+  tool_calls?: "native" | "none" | null;
   tools_note?: string | null;
   is_loading?: boolean;
   context_window?: number | null;
@@ -912,7 +909,7 @@ export interface NewModel {
   output_limit?: number | null;
   input_price?: number | null;
   output_price?: number | null;
-  tool_calls?: "native" | "text" | "none" | null;
+  tool_calls?: "native" | "none" | null;
   images?: boolean | null;
   thinking?: boolean | null;
   check?: boolean;
@@ -1048,6 +1045,7 @@ export interface NextRunShape {
   door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
   token_id: string | null;
   token_name: string | null;
+  outside_sources: string[];
   id: string;
   agent_id: string;
   scheduled_at: string;
@@ -1064,6 +1062,7 @@ export interface NextRunShape {
   status: "pending" | "queued" | "running" | "fired" | "failed" | "cancelled" | "skipped" | "superseded";
   created_at: string;
   updated_at: string;
+  has_read: string | null;
   through: string | null;
 }
 
@@ -1167,6 +1166,11 @@ export interface PreviewShape {
   booking: BookingShape | null;
 }
 
+/** That the person at a browser that is logged in is still its user. */
+export interface Proof {
+  proof: string;
+}
+
 /** A provider, and what a model from it needs. */
 export interface ProviderShape {
   id: string;
@@ -1246,8 +1250,10 @@ export interface RecallShape {
   door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
   token_id: string | null;
   token_name: string | null;
+  outside_sources: string[];
   trigger_at: string;
   is_paused: boolean;
+  has_read: string | null;
   through: string | null;
 }
 
@@ -1347,6 +1353,7 @@ export interface RunDetail {
   door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
   token_id: string | null;
   token_name: string | null;
+  outside_sources: string[];
   id: string;
   agent_id: string;
   session_id: string | null;
@@ -1367,6 +1374,7 @@ export interface RunDetail {
   node: string | null;
   about: string;
   usage: UsageShape | null;
+  has_read: string | null;
   through: string | null;
 }
 
@@ -1374,6 +1382,7 @@ export interface RunEntry {
   door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
   token_id: string | null;
   token_name: string | null;
+  outside_sources: string[];
   id: string;
   agent_id: string;
   session_id: string | null;
@@ -1393,6 +1402,7 @@ export interface RunEntry {
   finished_at: string | null;
   node: string | null;
   about: string;
+  has_read: string | null;
   through: string | null;
 }
 
@@ -1412,6 +1422,7 @@ export interface RunShape {
   door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
   token_id: string | null;
   token_name: string | null;
+  outside_sources: string[];
   id: string;
   agent_id: string;
   session_id: string | null;
@@ -1430,6 +1441,7 @@ export interface RunShape {
   started_at: string | null;
   finished_at: string | null;
   node: string | null;
+  has_read: string | null;
   through: string | null;
 }
 
@@ -1437,6 +1449,7 @@ export interface RunWithTexts {
   door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
   token_id: string | null;
   token_name: string | null;
+  outside_sources: string[];
   id: string;
   agent_id: string;
   session_id: string | null;
@@ -1459,6 +1472,7 @@ export interface RunWithTexts {
   usage: UsageShape | null;
   brief: string;
   answer: string;
+  has_read: string | null;
   through: string | null;
 }
 
@@ -1576,6 +1590,14 @@ export interface SessionShape {
   is_failed: boolean;
   needs_approval: boolean;
   recall: RecallShape | null;
+}
+
+/** An argument as text, with blanks and invisible characters written out. A long one has a `middle`, which may be folded if its length is shown. */
+export interface ShownArgumentShape {
+  name: string;
+  start: string;
+  middle: string;
+  end: string;
 }
 
 export interface SnapshotShape {
@@ -1889,7 +1911,9 @@ export interface WakeShape {
   door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
   token_id: string | null;
   token_name: string | null;
+  outside_sources: string[];
   is_paused: boolean;
+  has_read: string | null;
   through: string | null;
 }
 
@@ -1929,8 +1953,10 @@ export interface WakeWithLastRun {
   door: "page" | "rest" | "cli" | "tool" | "mcp" | "v1" | "hook" | null;
   token_id: string | null;
   token_name: string | null;
+  outside_sources: string[];
   is_paused: boolean;
   last_run: LastRun | null;
+  has_read: string | null;
   through: string | null;
 }
 
@@ -1998,6 +2024,11 @@ export interface wakeful__server__rest__database__database__IndexShape {
   columns: (string | null)[];
 }
 
+export interface wakeful__server__rest__database__rows__Deleted {
+  deleted: number;
+  row_ids: number[];
+}
+
 /** Rows as lists, in the order of the columns; `truncated` if some were left out because of their number or size. */
 export interface wakeful__server__rest__database__shapes__Found {
   columns: string[];
@@ -2016,6 +2047,11 @@ export interface wakeful__server__rest__sessions__search__IndexShape {
   percent: number;
 }
 
+export interface wakeful__server__rest__shapes__Deleted {
+  ok?: boolean;
+  wakes_left?: number;
+}
+
 /** What each route takes and answers. */
 export interface Routes {
   "GET /about": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: About };
@@ -2024,7 +2060,7 @@ export interface Routes {
   "POST /agents": { path: Record<never, never>; query: Record<never, never>; body: NewAgent; answer: AgentShape };
   "GET /agents/{agent_id}": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AgentShape };
   "PATCH /agents/{agent_id}": { path: { agent_id: string }; query: Record<never, never>; body: AgentChange; answer: AgentShape };
-  "DELETE /agents/{agent_id}": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "DELETE /agents/{agent_id}": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: wakeful__server__rest__shapes__Deleted };
   "GET /agents/{agent_id}/allowances": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AllowanceList };
   "DELETE /agents/{agent_id}/allowances/{allowance_id}": { path: { agent_id: string; allowance_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /agents/{agent_id}/db": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: DatabaseShape };
@@ -2046,7 +2082,7 @@ export interface Routes {
   "GET /agents/{agent_id}/db/tables/{table}/rows": { path: { agent_id: string; table: string }; query: { show?: "active" | "deleted" | "all"; where?: string | null; sort?: string | null; desc?: boolean; limit?: number; offset?: number }; body?: undefined; answer: Rows };
   "POST /agents/{agent_id}/db/tables/{table}/rows": { path: { agent_id: string; table: string }; query: Record<never, never>; body: NewRows; answer: Added };
   "PATCH /agents/{agent_id}/db/tables/{table}/rows": { path: { agent_id: string; table: string }; query: Record<never, never>; body: RowsChange; answer: Updated };
-  "POST /agents/{agent_id}/db/tables/{table}/rows/delete": { path: { agent_id: string; table: string }; query: Record<never, never>; body: ChosenRows; answer: Deleted };
+  "POST /agents/{agent_id}/db/tables/{table}/rows/delete": { path: { agent_id: string; table: string }; query: Record<never, never>; body: ChosenRows; answer: wakeful__server__rest__database__rows__Deleted };
   "POST /agents/{agent_id}/db/tables/{table}/rows/restore": { path: { agent_id: string; table: string }; query: Record<never, never>; body: ChosenRows; answer: Restored };
   "POST /agents/{agent_id}/db/tables/{table}/rows/upsert": { path: { agent_id: string; table: string }; query: Record<never, never>; body: RowsToMatch; answer: Matched };
   "GET /agents/{agent_id}/db/verify": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Verified };
@@ -2091,6 +2127,7 @@ export interface Routes {
   "GET /login": { path: Record<never, never>; query: { code?: string | null }; body?: undefined; answer: undefined };
   "POST /login": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: LoggedIn };
   "POST /login-links": { path: Record<never, never>; query: Record<never, never>; body: NewLoginLink; answer: LoginLink };
+  "POST /login/renew": { path: Record<never, never>; query: Record<never, never>; body: Proof; answer: Done };
   "POST /logout": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /logs": { path: Record<never, never>; query: { after?: string | null; since?: string | null; level?: "debug" | "info" | "warning" | "error" | "critical" | null; limit?: number; wait?: number }; body?: undefined; answer: LogLines };
   "GET /mcp-servers": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: McpServerList };
@@ -2132,7 +2169,7 @@ export interface Routes {
   "GET /schedules/{schedule_id}": { path: { schedule_id: string }; query: { fields?: string | null }; body?: undefined; answer: ChosenFields };
   "DELETE /schedules/{schedule_id}": { path: { schedule_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /search": { path: Record<never, never>; query: { q: string; limit?: number; page?: string | null }; body?: undefined; answer: SearchAnswer };
-  "GET /sessions": { path: Record<never, never>; query: { agent_id?: string | null; q?: string | null; has_recall?: boolean; unattended?: boolean | null; limit?: number; page?: string | null }; body?: undefined; answer: SessionList };
+  "GET /sessions": { path: Record<never, never>; query: { agent_id?: string | null; q?: string | null; has_recall?: boolean; has_wake?: boolean; unattended?: boolean | null; limit?: number; page?: string | null }; body?: undefined; answer: SessionList };
   "POST /sessions": { path: Record<never, never>; query: Record<never, never>; body?: NewSession | null; answer: SessionDetail };
   "GET /sessions/{session_id}": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: SessionDetail };
   "PATCH /sessions/{session_id}": { path: { session_id: string }; query: Record<never, never>; body: SessionChange; answer: SessionShape };
@@ -2160,7 +2197,7 @@ export interface Routes {
   "POST /users": { path: Record<never, never>; query: Record<never, never>; body: NewUser; answer: UserShape };
   "GET /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: UserShape };
   "PATCH /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body: UserChange; answer: UserShape };
-  "DELETE /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "DELETE /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: wakeful__server__rest__shapes__Deleted };
   "POST /v1/chat/completions": { path: Record<never, never>; query: Record<never, never>; body: CompletionBody; answer: CompletionShape };
   "GET /v1/models": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: AgentModels };
   "GET /v1/models/{model}": { path: { model: string }; query: Record<never, never>; body?: undefined; answer: AgentModel };

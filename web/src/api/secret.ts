@@ -11,6 +11,11 @@ export function withSecret(init: RequestInit): RequestInit {
   return { ...init, headers };
 }
 
+/** Return whether a request was sent with another secret than the browser has now. */
+export function isOldSecret(sent: RequestInit): boolean {
+  return new Headers(sent.headers).get(HEADER) !== (localStorage.getItem(KEY) || null);
+}
+
 export function keepSecret(secret: string): void {
   localStorage.setItem(KEY, secret);
 }

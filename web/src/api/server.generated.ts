@@ -133,7 +133,8 @@ export const SERVER_NOTES = {
   "promise": "The server asked it to schedule the work it promised, or to say that it does not do it.",
   "call_as_text": "It wrote a tool call as text, so nothing was called. Its model may not support tools: test it.",
   "unkept_promise": "It promised to do something later and scheduled nothing, so it will not wake for it.",
-  "prompt_cut": "The model's server dropped a part of what it was sent, perhaps its instructions or the beginning of the conversation: its context window is smaller than the one set for the model. The inbox says what to do."
+  "prompt_cut": "The model's server dropped a part of what it was sent, perhaps its instructions or the beginning of the conversation: its context window is smaller than the one set for the model. The inbox says what to do.",
+  "model_taken_back": "The model it was booked with is no longer allowed for it, so it uses its own model."
 } as const;
 
 export const RESULT_KINDS = {
@@ -168,6 +169,7 @@ export const REASONS = {
   "missed": "missed",
   "memory_elsewhere": "no running server has its data directory",
   "mcp_elsewhere": "no running server has its MCP servers",
+  "outage": "its model did not answer",
   "out_of_resources": "the server was out of resources",
   "disk_full": "the server's disk was full",
   "min_interval": "minimum gap between runs",
@@ -177,6 +179,7 @@ export const REASONS = {
   "past": "the time was in the past",
   "clock_change": "the clocks change then",
   "replanned": "rescheduled after the clock was wrong",
+  "zone_rules_changed": "the rules of its time zone have changed",
   "cron": "the next time of its cron rule",
   "session_deleted": "the session was deleted",
   "forgotten": "nobody wrote there or edited it for a long time",
@@ -343,6 +346,9 @@ export const MAX_LENGTH = {
   },
   "NewWebhook": {
     "name": 100
+  },
+  "Proof": {
+    "proof": 1000
   },
   "RecallChange": {
     "when": 200,

@@ -21,7 +21,7 @@ import apsw
 import orjson
 
 from wakeful.agentdb.database import Writer, quoted, row_id_of
-from wakeful.agentdb.errors import FREE_AT, Refusal
+from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.files import files, quota
 from wakeful.agentdb.files.open_database import OpenDatabase
 from wakeful.agentdb.files.repack import repack
@@ -75,7 +75,6 @@ class Reclaim:
         self._old = (datetime.fromisoformat(at) - KEEP).isoformat()
         self.purged = self.thinned = 0
         self.obstacle: str | None = None  # why young tombstones were not purged
-        self.free_at: datetime | None = None  # when they can be, if that is known
 
     def purge_expired(self) -> dict[str, int]:
         """Purge tombstones and images that are older than 30 days, and nothing else."""
@@ -121,7 +120,7 @@ class Reclaim:
             with self._writing():
                 freed = self._purge(_oldest(self._writer, covered, need))
         left = _oldest(self._writer, self._who.at, need - freed)
-        # At most one copy an hour is made, so none is spent on a few rows that would free next to nothing.
+        # At most one copy an hour is kept, so none is spent on a few rows that would free next to nothing.
         if freed >= need or sum(each.size for each in left) < self._quota // self.MIN_SHARE:
             return
         self._writer.connection.empty_journal()
@@ -130,16 +129,9 @@ class Reclaim:
                 self._purge(_oldest(self._writer, self._who.at, need - freed))
 
     def _take_snapshot(self) -> bool:
-        free_at = snapshots.room_at(self._path, self._path.stat().st_size, self._who.at, self._quota)
-        if free_at is not None:
-            self.free_at = free_at
-            self.obstacle = (
-                f"a copy of the file is kept for 30 days before that, at most one an hour, and there is room for the "
-                f"next one at {FREE_AT}. Write again then."
-            )
-            return False
+        """Copy the file. A copy that cannot be kept for 30 days lasts until the next one is made."""
         try:
-            copy = snapshots.keep(snapshots.take(self._path, self._who.at))
+            copy = snapshots.take(self._path, self._who.at)
         except Refusal as refusal:
             self.obstacle = refusal.message
             return False
@@ -148,14 +140,22 @@ class Reclaim:
                 raise Refusal("disk_full", _NO_ROOM_FOR_COPY) from error
             self.obstacle = f"No snapshot of the database could be written: {error.strerror}."
             return False
+        if snapshots.room_at(self._path, copy.stat().st_size, self._who.at, self._quota) is None:
+            copy = snapshots.keep(copy)
+        if (last := self._cover().get("name")) is not None:
+            snapshots.drop_unless_kept(self._path, last)
         held = orjson.dumps({"at": self._who.at, "name": copy.name}).decode()
         self._writer.raw.execute("INSERT OR REPLACE INTO _meta VALUES (?, ?)", (_COVER, held))
         return True
 
+    def _cover(self) -> dict[str, str]:
+        """Return the time and the name of the last snapshot taken for this."""
+        found: str | None = self._writer.raw.execute("SELECT value FROM _meta WHERE key = ?", (_COVER,)).get
+        return orjson.loads(found) if found else {}
+
     def _covered_until(self) -> str | None:
         """Return the time of the last snapshot taken for this, if it still exists."""
-        found: str | None = self._writer.raw.execute("SELECT value FROM _meta WHERE key = ?", (_COVER,)).get
-        held: dict[str, str] = orjson.loads(found) if found else {}
+        held = self._cover()
         return held["at"] if held.get("name") in {path.name for path in snapshots.of(self._path)} else None
 
     def _thin_young(self, need: int) -> None:

@@ -87,6 +87,13 @@ def delete_old(path: Path) -> None:
         old.unlink(missing_ok=True)
 
 
+def drop_unless_kept(path: Path, name: str) -> None:
+    """Delete a copy that is not kept for 30 days."""
+    copy = path.parent / "snapshots" / name
+    if not _is_kept(copy):
+        copy.unlink(missing_ok=True)
+
+
 def delete_expired(path: Path, at: str) -> None:
     """Delete those that were kept for 30 days."""
     now = datetime.fromisoformat(at)

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from wakeful.domain.errors import Invalid, Unavailable
+from wakeful.domain.resources import remedy_of
 
 FILE_NAME = "device.key"
 NEXT_FILE = "device.key.next"  # during a rotation
@@ -166,7 +167,7 @@ def _make(path: Path, key: bytes) -> bytes:
 def _cannot_make(path: Path, error: OSError) -> DeviceKeyUnusable:
     return DeviceKeyUnusable(
         f"The device key cannot be created at {str(path)!r}: {error.strerror}. "
-        "Make the configuration directory writable, or set WAKEFUL_CONFIG_DIR to another one."
+        + remedy_of(error, "Make the configuration directory writable, or set WAKEFUL_CONFIG_DIR to another one.")
     )
 
 

@@ -99,7 +99,7 @@ class DatabaseEngine:
             raise WorkerBroke("The database failed; this is a fault of the server. Nothing was changed.")
         if self._is_closed and answer["kind"] == "timeout":  # it was interrupted for that
             raise _going_down()
-        raise to_error(answer, request.zone)
+        raise to_error(answer, request.zone, request.at)
 
     async def close_file(self, path: str) -> None:
         """Make every worker close a file. One that does not answer is killed, which closes it too."""

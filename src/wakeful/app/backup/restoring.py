@@ -37,7 +37,7 @@ from wakeful.app.data.own_files import OURS, is_something
 from wakeful.app.data.server_lock import find_running
 from wakeful.app.data.set_aside import check_movable, make_folder
 from wakeful.clock import SystemClock
-from wakeful.config import Settings
+from wakeful.config import Settings, find_risks
 from wakeful.domain.errors import Conflict, NotFound, Unavailable
 from wakeful.service.backup import contents
 from wakeful.service.backup.age import Decryptor, Identity, Passphrase, Unlocks, read_identities
@@ -92,6 +92,8 @@ class Plan:
     replaces: bool
     settings_file: Path | None  # where the settings in it go
     has_keys: bool
+    is_proven: bool  # one who has the device key of this machine made the backup
+    risks: Sequence[str]  # what in the settings and beside them could do harm, if somebody else made it
     locked: Sequence[str]  # agents whose database the device key does not open
     left_out: Sequence[str]
     changed: Sequence[str]
@@ -131,21 +133,18 @@ def restore_backup(settings: Settings, path: Path, options: RestoreOptions) -> R
             size += more
             options.on_bytes("read", size)
 
-        tried = [*_own_identities(settings)]
+        has_own = settings.device_key is not None or has_device_key(settings.config_dir)
+        own = device_key_of(settings) if has_own else None
+        # Copies before an upgrade are encrypted to the identity of the device key.
+        tried = [] if own is None else [Identity.derived(own)]
         source = Decryptor(CountedReader(handle, count), lambda is_locked: [*tried, *options.find_keys(is_locked)])
-        reader = ArchiveReader(source)
+        reader = ArchiveReader(source, own)
         options.on_step("opened the backup")
         _check_head(settings, reader.head)
-        key = _find_device_key(settings, reader)
+        key = _find_device_key(settings, reader, own)
         if settings.database_url is None:
             return _restore_embedded(settings, reader, key, os.fstat(handle).st_size, options)
         return asyncio.run(_restore_postgres(settings, reader, key, options))
-
-
-def _own_identities(settings: Settings) -> Iterator[Identity]:
-    """Yield the identity of the device key: copies before an upgrade are encrypted to it."""
-    if settings.device_key is not None or has_device_key(settings.config_dir):
-        yield Identity.derived(device_key_of(settings))
 
 
 @contextmanager
@@ -182,11 +181,10 @@ def _check_head(settings: Settings, head: Head) -> None:
     )
 
 
-def _find_device_key(settings: Settings, reader: ArchiveReader) -> bytes:
+def _find_device_key(settings: Settings, reader: ArchiveReader, own: bytes | None) -> bytes:
     """Return the device key of the data: the one that is here, or the one in the backup."""
     needed = reader.head.device_key
-    if settings.device_key is not None or has_device_key(settings.config_dir):
-        own = device_key_of(settings)
+    if own is not None:
         if fingerprint(own) == needed:
             return own
         raise OtherDeviceKeyHere(
@@ -273,6 +271,8 @@ def _prepare(settings: Settings, reader: ArchiveReader, key: bytes, folder: Path
         replaces=any(is_something(settings.data_dir / name) for name in OURS),
         settings_file=None if settings_text is None else settings_path(settings, settings_text),
         has_keys=reader.keys is not None,
+        is_proven=reader.is_proven,
+        risks=[*_find_risks(settings_text), *_homes_of_mcp(new / "mcp")],
         locked=_find_locked(new / "agents", key),
         left_out=reader.left_out,
         changed=reader.changed,
@@ -283,6 +283,16 @@ def _whole_settings(reader: ArchiveReader, found: bytes | None) -> bytes | None:
     """Return the settings file with its secrets, if the backup has them."""
     whole = None if reader.keys is None else reader.keys.settings
     return found if whole is None else whole.encode()
+
+
+def _find_risks(settings_text: bytes | None) -> list[str]:
+    return [] if settings_text is None else find_risks(settings_text.decode(errors="replace"))
+
+
+def _homes_of_mcp(folder: Path) -> list[str]:
+    """Name the directories of MCP servers: a program takes settings and other programs from its home directory."""
+    names = sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
+    return [f"mcp/{name}, the home directory of an MCP server" for name in names]
 
 
 def _extract(reader: ArchiveReader, new: Path, options: RestoreOptions) -> bytes | None:
@@ -361,6 +371,8 @@ async def _restore_postgres(settings: Settings, reader: ArchiveReader, key: byte
             replaces=is_used,
             settings_file=None if settings_text is None else settings_path(settings, settings_text),
             has_keys=reader.keys is not None,
+            is_proven=reader.is_proven,
+            risks=_find_risks(settings_text),
             locked=[],
             left_out=reader.left_out,
             changed=reader.changed,

@@ -92,4 +92,5 @@ def _rules(settings: Settings) -> Rules:
         runs_per_token=settings.runs_per_token_per_hour,
         min_every=timedelta(seconds=settings.min_interval_seconds),
         max_attempts=settings.max_attempts,
+        outage_hold=timedelta(seconds=settings.outage_hold_seconds),
     )

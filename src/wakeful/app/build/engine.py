@@ -1,6 +1,7 @@
 """Builds the engine of a node: scheduler, runner, heartbeat and upkeep."""
 
 from collections.abc import Callable
+from functools import partial
 
 from wakeful.app.build.base import Base
 from wakeful.domain.pings import host_of
@@ -17,7 +18,7 @@ from wakeful.service.inbox.outbox import Outbox
 from wakeful.service.nodes.mcp_holds import McpHolds
 from wakeful.service.pings.heartbeat import HeartbeatPings
 from wakeful.service.pings.pings import PING_SECONDS
-from wakeful.service.resources import find_shortages
+from wakeful.service.resources import find_disk_shortage, find_shortages
 from wakeful.service.runs.claims import Claims
 from wakeful.service.runs.memory_holds import MemoryHolds
 from wakeful.service.storage.old_data import OldData
@@ -26,6 +27,7 @@ from wakeful.service.tracing.tracing import Tracing
 from wakeful.service.upkeep import Upkeep
 from wakeful.service.wakes.firing import Firing, FiringObserver
 from wakeful.service.wakes.wrong_clock import WrongClock
+from wakeful.service.wakes.zone_rules import ZoneRules
 
 
 def build_engine(
@@ -69,6 +71,7 @@ def build_engine(
         runner=runner,
         heartbeat=LeaseHeartbeat(claims, runner.compare),
         upkeep=_upkeep(base, services, outbox),
+        departures=services.departures,
         directories=directories,
         holds=MemoryHolds(store, clock, rules, directories),
         nodes=services.nodes,
@@ -124,8 +127,11 @@ def _upkeep(base: Base, services: Services, outbox: Outbox) -> Upkeep:
         services.uploads.remove_orphans,
         base.owner,
         WrongClock(base.store, base.clock),
+        ZoneRules(base.store, base.clock),
         services.models.catalog.refresh,
         OldData(base.store, base.clock, services.storage.retention, services.sessions.delete),
         Vacuum(base.store, base.clock),
         services.storage.measure_sizes,
+        base.node.name,
+        partial(find_disk_shortage, base.settings.data_dir),
     )

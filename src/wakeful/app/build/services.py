@@ -56,6 +56,7 @@ from wakeful.service.sessions.uploads import Uploads
 from wakeful.service.storage.storage import Retention, Storage
 from wakeful.service.wakes.agenda import AgendaService
 from wakeful.service.wakes.bookings import Bookings
+from wakeful.service.wakes.departures import Departures
 from wakeful.service.wakes.next_runs import NextRuns
 from wakeful.service.wakes.pauses import PauseService
 from wakeful.service.wakes.recalls import Recalls
@@ -97,14 +98,19 @@ def build_services(
     search_index = SearchIndex(store, clock)
     runs = RunService(store, stopping, clock, rules, directories)
     receiving = Receiving(
-        store, clock, rules, base.device_key, lambda agent: tools_inside(catalog.toolset_of(), catalog.names_for(agent))
+        store,
+        clock,
+        rules,
+        base.device_key,
+        lambda agent: tools_inside({tool.name: tool.toolset for tool in catalog.shown_to(agent, None)}),
     )
     channels, push = _channels(base, metrics), _push(base, metrics)
     source = backup_source(settings, store.database, base.device_key, clock, is_live=True)
     scheduled_backups = _scheduled_backups(base, source, metrics)
-    agents = _agents(base, files, catalog, models.catalog)
+    departures = Departures(store, clock)
+    agents = _agents(base, files, departures, catalog, models.catalog)
     return Services(
-        accounts=Accounts(store, clock),
+        accounts=Accounts(store, clock, departures),
         agenda=AgendaService(store, clock, rules),
         agents=agents,
         approvals=Approvals(store, clock, push),
@@ -124,6 +130,7 @@ def build_services(
         ),
         data=data,
         deliverer=Deliverer(store, clock, channels, push, base.settings.public_address),
+        departures=departures,
         directories=directories,
         feed=feed,
         hooks=Hooks(store, clock, base.device_key, receiving, tools_of, prepare),
@@ -188,7 +195,9 @@ def _to_seconds(at: datetime | None) -> float:
     return 0.0 if at is None else at.timestamp()
 
 
-def _agents(base: Base, files: AgentFiles, catalog: ToolCatalog, models: ModelCatalog) -> AgentService:
+def _agents(
+    base: Base, files: AgentFiles, departures: Departures, catalog: ToolCatalog, models: ModelCatalog
+) -> AgentService:
     def known() -> Known:
         settings = base.settings
         return Known(
@@ -199,7 +208,7 @@ def _agents(base: Base, files: AgentFiles, catalog: ToolCatalog, models: ModelCa
         )
 
     run_limit = timedelta(seconds=base.settings.run_limit_seconds)
-    return AgentService(base.store, base.clock, run_limit, files.erase_deleted, known=known)
+    return AgentService(base.store, base.clock, run_limit, files.erase_deleted, departures, known=known)
 
 
 def _moving_in(base: Base, directories: Directories, files: AgentFiles) -> MovingIn:

@@ -12,7 +12,7 @@ from wakeful.config import Settings
 from wakeful.domain.labels import TOOLSETS
 from wakeful.server.services import Services
 from wakeful.service.inbox.notify import Notify
-from wakeful.tools.mcp.servers import Confining, McpLimits, McpServers
+from wakeful.tools.mcp.servers import Confining, McpLimits, McpServers, NoteTools
 from wakeful.tools.planning import planning_tools
 from wakeful.tools.profiles import profile_tools
 from wakeful.tools.registry import ToolCatalog, ToolDeps, Tools
@@ -38,7 +38,7 @@ def build_fetcher(settings: Settings) -> Fetcher:
     return Fetcher(private_hosts=frozenset(settings.fetch_private_hosts), tls=_tls_context())
 
 
-def build_mcp_servers(settings: Settings) -> McpServers:
+def build_mcp_servers(settings: Settings, note_tools: NoteTools | None = None) -> McpServers:
     limits = McpLimits(
         first_start=settings.mcp_first_start_seconds,
         start=settings.mcp_start_seconds,
@@ -46,7 +46,7 @@ def build_mcp_servers(settings: Settings) -> McpServers:
         tools=settings.mcp_most_tools,
     )
     hidden = (settings.data_dir, settings.config_dir)
-    return McpServers(settings.mcp, settings.data_dir / "mcp", limits, Confining(hidden=hidden))
+    return McpServers(settings.mcp, settings.data_dir / "mcp", limits, Confining(hidden=hidden), note_tools)
 
 
 def _shell(settings: Settings) -> ShellSettings:

@@ -3,6 +3,7 @@
 # pyright: reportUnknownMemberType=false
 
 import asyncio
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import apsw
 import asyncpg
 
 from wakeful.agentdb.keys.keys import has_device_key
-from wakeful.app.checks.check import Check, skipped, wrong
+from wakeful.app.checks.check import Check, skipped, warning, wrong
 from wakeful.app.data.earlier_data import STORE_FILE, check_empty_store, check_not_moved, is_first_start
 from wakeful.app.data.files import device_key_of
 from wakeful.config import Settings
@@ -18,7 +19,12 @@ from wakeful.domain.errors import WakefulError
 from wakeful.store.drivers.sqlite import size_of
 from wakeful.store.migrate import load_migrations
 
+REWIND_DAYS = 7
 _CONNECT_SECONDS = 10.0
+_LAST_REWIND = (
+    "SELECT to_timestamp(MAX(created_at) / 1e6) AT TIME ZONE 'UTC' FROM notifications WHERE code = 'store_rewound'"
+    " AND created_at > (extract(epoch FROM now()) - $1) * 1e6"
+)
 _BACKUPS = {
     "sqlite": "After a copy, which it makes by itself",
     "postgres": "After a backup, which you make with `pg_dump`",
@@ -56,6 +62,12 @@ def _check_sqlite(settings: Settings, path: Path, is_quick: bool) -> Check:
             connection.execute(f"PRAGMA key = 'raw:{device_key_of(settings).hex()}'")
         applied = {row[0] for row in connection.execute("SELECT number FROM migrations")}
         damage = "ok" if is_quick else str(connection.pragma("quick_check"))
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
+        return wrong(
+            "database",
+            f"{path} cannot be opened: {error}",
+            f"Make it and {settings.data_dir} readable and writable for this user, and mount its disk for writing.",
+        )
     except (apsw.Error, WakefulError) as error:
         return wrong(
             "database",
@@ -69,6 +81,23 @@ def _check_sqlite(settings: Settings, path: Path, is_quick: bool) -> Check:
     if damage != "ok":
         return wrong("database", f"{path} is damaged: {damage[:200]}", "Stop using it, and restore a backup.")
     return _compare(applied, "sqlite", f"SQLite, {path}")
+
+
+def ask_time(settings: Settings) -> tuple[str, datetime | None] | None:
+    """Return the time of PostgreSQL, if the store is there."""
+
+    async def read(url: str) -> datetime | None:
+        try:
+            connection = await asyncpg.connect(url, timeout=_CONNECT_SECONDS)
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
+            return None  # which the check of the database reports
+        try:
+            return await connection.fetchval("SELECT clock_timestamp()")
+        finally:
+            await connection.close()
+
+    url = settings.database_url
+    return None if url is None else ("PostgreSQL", asyncio.run(read(url.get_secret_value())))
 
 
 async def _check_postgres(url: str) -> Check:
@@ -97,9 +126,18 @@ async def _check_postgres(url: str) -> Check:
         if await connection.fetchval("SELECT to_regclass('migrations')") is None:
             return Check(name="database", found=f"PostgreSQL {server}, empty; set up at the first start")
         applied = {row["number"] for row in await connection.fetch("SELECT number FROM migrations")}
+        rewound = await connection.fetchval(_LAST_REWIND, REWIND_DAYS * 86_400)
     finally:
         await connection.close()
-    return _compare(applied, "postgres", f"PostgreSQL {server}")
+    found = _compare(applied, "postgres", f"PostgreSQL {server}")
+    if found.status != "ok" or rewound is None:
+        return found
+    return warning(
+        "database",
+        f"{found.found}; it was taken back to an earlier state, noticed at {rewound:%Y-%m-%d %H:%M} UTC",
+        "What was written after that state is lost. Look at what agents were doing then, and set up synchronous "
+        f"replication, so that a promotion loses nothing. This line goes after {REWIND_DAYS} days.",
+    )
 
 
 def _compare(applied: set[int], dialect: str, found: str) -> Check:

@@ -23,8 +23,8 @@ from wakeful.app.ports import explain_taken
 from wakeful.clock import SystemClock
 from wakeful.config import Settings
 from wakeful.domain.wakes.duration import format_duration
+from wakeful.service.resources import MIN_FREE
 
-MIN_FREE = 100 * 10**6  # bytes; below it, the store may not be able to save the next hours
 FEW_FREE = 10**9
 MAX_CLOCK_ERROR = timedelta(seconds=30)
 _SET_CLOCK = (
@@ -86,11 +86,11 @@ def _existing(folder: Path) -> Path:
     return next(each for each in (folder, *folder.parents) if each.is_dir())
 
 
-def check_clock(settings: Settings, references: dict[str, str | None]) -> Check:
+def check_clock(settings: Settings, references: dict[str, datetime | None]) -> Check:
     """Compare the clock with files that were written before now, and with the times that others sent us."""
     now = SystemClock().now()
-    for name, date in references.items():
-        if (problem := compare_clock(name, date, now)) is not None:
+    for name, theirs in references.items():
+        if (problem := compare_clock(name, theirs)) is not None:
             return problem
     for path in (Path(wakeful.__file__), settings.data_dir / FILE_NAME, settings.data_dir / STORE_FILE):
         if path.exists():
@@ -102,19 +102,24 @@ def check_clock(settings: Settings, references: dict[str, str | None]) -> Check:
                     f"{_SET_CLOCK}. If the time here is right, the file was written while it was wrong: start the "
                     "server, which writes it again and corrects what was planned.",
                 )
-    known = [name for name, date in references.items() if date is not None]
+    known = [name for name, theirs in references.items() if theirs is not None]
     compared = f", as at {', '.join(known)}" if known else ""
     return Check(name="clock", found=f"{now:%Y-%m-%d %H:%M:%S} UTC{compared}")
 
 
-def compare_clock(name: str, date: str | None, now: datetime | None = None) -> Check | None:
-    """Return what is wrong if the Date header of a response differs from this machine's clock."""
-    now = now or SystemClock().now()
+def read_date(date: str | None) -> datetime | None:
+    """Return the time in the Date header of a response."""
     try:
-        theirs = parsedate_to_datetime(date) if date is not None else None
+        read = None if date is None else parsedate_to_datetime(date)
     except ValueError:
         return None
-    if theirs is None or theirs.tzinfo is None or abs(now - theirs) <= MAX_CLOCK_ERROR:
+    return None if read is None or read.tzinfo is None else read
+
+
+def compare_clock(name: str, theirs: datetime | None) -> Check | None:
+    """Return what is wrong if another clock differs from this machine's."""
+    now = SystemClock().now()
+    if theirs is None or abs(now - theirs) <= MAX_CLOCK_ERROR:
         return None
     side = "ahead of" if now > theirs else "behind"
     found = f"this machine's clock is {format_duration(abs(now - theirs))} {side} that of {name}"

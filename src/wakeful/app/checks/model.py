@@ -3,15 +3,18 @@
 import asyncio
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
+from datetime import datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from wakeful.app.building import build
-from wakeful.app.checks.check import Check, warning, wrong
+from wakeful.app.checks.check import Check, skipped, warning, wrong
+from wakeful.app.checks.machine import read_date
+from wakeful.app.data.earlier_data import is_first_start
 from wakeful.app.logs.lines import keep_quiet
 from wakeful.config import Settings
 from wakeful.domain.models.names import NoSuchModel
@@ -30,32 +33,55 @@ _ADVICE = {
 }
 _OTHER = "See WAKEFUL_MODEL (its name), WAKEFUL_MODEL_API_KEY (its key) and WAKEFUL_MODEL_BASE_URL (its address)."
 
+_CHOSEN = (
+    "Correct its key, address or name with `wakeful model edit {}` or on the page under Models, or choose another one "
+    "with `wakeful model default`."
+)
+
 
 def check_model_alone(settings: Settings) -> Check:
     """Test the model of the settings without a running server."""
+    if "model" not in settings.model_fields_set and not is_first_start(settings):
+        return skipped("model", "none in the settings; one that was chosen on the page is tested while the server runs")
     if settings.model == DEMO:
         return judge({"model": DEMO, "outcome": "answered"})
     return judge(asyncio.run(_try(settings)))
 
 
-def judge(trial: Mapping[str, Any]) -> Check:
-    """Return the check for the result of a test request."""
-    if trial["model"] == DEMO:
-        return Check(name="model", found="the built-in demo, which is not an LLM; WAKEFUL_MODEL sets a real one")
+def name_calls_as_text(models: Iterable[str]) -> Iterator[Check]:
+    """Name each model that is marked as writing its tool calls as text."""
+    for name in models:
+        yield warning(
+            f"model {name}",
+            "`tool_calls = text` counts as `none`: calls that a model writes as text are no longer made",
+            f"Test it again (`wakeful model test {name}`). If it was set by hand, change it with `wakeful model edit "
+            f"{name} --tool-calls none`, or in wakeful.toml.",
+        )
+
+
+def judge(trial: Mapping[str, Any], *, is_chosen: bool = False) -> Check:
+    """Return the check for the result of a test request; `is_chosen` if the model is not from the settings."""
+    model = trial["model"]
+    if model == DEMO:
+        return Check(
+            name="model", found="the built-in demo, which is not an LLM; `wakeful model add` connects a real one"
+        )
     if trial["outcome"] != "answered":
         found, _, advice = str(trial.get("reason")).partition(" was removed. ")
         if advice:  # the default model
             return wrong("model", f"{found} was removed", advice)
         kind = trial.get("problem") or _kind_of(str(trial.get("reason")), str(trial["outcome"]))
-        return wrong("model", str(trial.get("reason")), _ADVICE.get(kind, _OTHER))
+        return wrong(
+            "model", str(trial.get("reason")), _CHOSEN.format(model) if is_chosen else _ADVICE.get(kind, _OTHER)
+        )
     if trial.get("tool_calls") == "none":
         return warning(
             "model",
-            f"{trial['model']} answers, but calls no tools",
-            "Choose a model that can call tools in WAKEFUL_MODEL.",
+            f"{model} answers, but calls no tools",
+            f"Choose one that can call tools {'with `wakeful model default`' if is_chosen else 'in WAKEFUL_MODEL'}.",
         )
     calls = " and calls tools" if trial.get("tool_calls") else ""
-    return Check(name="model", found=f"{trial['model']} answers{calls}, after {trial['seconds']:.1f} s")
+    return Check(name="model", found=f"{model} answers{calls}, after {trial['seconds']:.1f} s")
 
 
 def _kind_of(reason: str, outcome: str) -> str:
@@ -80,7 +106,7 @@ async def _try(settings: Settings) -> dict[str, Any]:
             return {"model": settings.model, "outcome": "failed", "reason": error.message, "problem": "name"}
 
 
-def ask_date(settings: Settings) -> tuple[str, str | None] | None:
+def ask_date(settings: Settings) -> tuple[str, datetime | None] | None:
     """Return the host of the model's provider and the time there, from a request without any key."""
     provider = PROVIDERS.get(settings.model.partition(":")[0])
     url = urlsplit(settings.model_base_url or (provider.address if provider else None) or "")
@@ -90,7 +116,7 @@ def ask_date(settings: Settings) -> tuple[str, str | None] | None:
     connection = kind(url.hostname, url.port, timeout=_DATE_SECONDS)
     try:
         connection.request("HEAD", "/")
-        return url.hostname, connection.getresponse().headers.get("Date")
+        return url.hostname, read_date(connection.getresponse().headers.get("Date"))
     except (OSError, HTTPException):
         return url.hostname, None
     finally:

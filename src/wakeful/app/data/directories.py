@@ -3,6 +3,7 @@
 import logging
 from pathlib import Path
 
+from wakeful.domain.resources import remedy_of
 from wakeful.store.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -26,7 +27,7 @@ def make_private(data_dir: Path) -> None:
     except OSError as error:
         raise StoreUnavailable(
             f"Cannot write in the data directory {str(data_dir)!r}: {error.strerror}. "
-            "Make it writable for this user, or set WAKEFUL_DATA_DIR to another one."
+            + remedy_of(error, "Make it writable for this user, or set WAKEFUL_DATA_DIR to another one.")
         ) from error
 
 

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import re
 from collections.abc import Collection
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -26,7 +25,6 @@ _PLAIN = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__) | {
     _CLEAN,
 }
 _NONE = CleanFields(Lines((), ()), is_bare=True)
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def setup_logging(level: str, style: str, secrets: Collection[str] = (), node: str | None = None) -> LogWriter:
@@ -101,7 +99,7 @@ class _Text(_Formatter):
         # Redacted before they are quoted: the patterns do not know escaped quotation marks.
         lines = _spell_all(head + self._node_words, clean_fields(self._redact, record))
         traceback = traceback_of(record)
-        return "\n".join(lines if traceback is None else [*lines, self._redact(traceback)])
+        return "\n".join(lines if traceback is None else [*lines, *map(_escape, self._redact(traceback).split("\n"))])
 
 
 def _spell_all(head: str, clean: CleanFields) -> list[str]:
@@ -123,7 +121,9 @@ def _quote(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 class _Json(_Formatter):

@@ -9,7 +9,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import TextIO
 
 _MAX_BYTES = 4_000_000  # of lines that wait; beyond, new ones are dropped and counted
 _PAUSE = 0.02  # seconds between two writes: to wake the thread for each line would slow a busy engine down
@@ -23,7 +24,7 @@ class LogWriter(logging.Handler):
 
     def __init__(self, write: Write | None = None) -> None:
         super().__init__()
-        self._write = write or _find_target()
+        self._write = write or _find_target(sys.stderr)
         self._queue: deque[bytes] = deque()
         self._waiting = 0  # bytes
         self._has_more = threading.Event()
@@ -115,9 +116,19 @@ def _note_dropped(lines: int) -> logging.LogRecord:
     )
 
 
-def _find_target() -> Write:
-    """Return a function that writes to standard error."""
-    stream = sys.stderr
+def write_apart(stream: TextIO, text: str) -> None:
+    """Write to a stream in a thread of its own: the server must not wait for a pipe that nobody reads."""
+    write = _find_target(stream)
+
+    def work() -> None:
+        with suppress(OSError, ValueError):  # it is closed
+            write(text.encode(stream.encoding, errors="replace"))
+
+    threading.Thread(target=work, name="wakeful-output", daemon=True).start()
+
+
+def _find_target(stream: TextIO) -> Write:
+    """Return a function that writes to a stream."""
     try:
         # Not through the stream: its lock, held by a blocked thread, would abort the end of the process.
         descriptor = os.dup(stream.fileno())

@@ -8,7 +8,8 @@ from wakeful.cli.agents.settings import Setting, takes_settings, to_changes, to_
 from wakeful.cli.arguments.confirm import Yes, confirm
 from wakeful.cli.client import connect
 from wakeful.cli.fail import WRONG, fail
-from wakeful.cli.show import AsJson, harmless, printable, show_done, show_json, show_list, show_one
+from wakeful.cli.printable import echo
+from wakeful.cli.show import AsJson, harmless, printable, show_deleted, show_done, show_json, show_list, show_one
 
 app = typer.Typer(
     help="List, create and change agents.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
@@ -16,6 +17,7 @@ app = typer.Typer(
 
 AgentName = Annotated[str, typer.Argument(metavar="AGENT", help="An agent, by name, id or the beginning of the id.")]
 Given = dict[Setting, Any]  # the settings that were given as options
+_MAX_WAKES = 200  # of one page of GET /wakes
 Mode = Literal["ambient", "reactive", "project", "manual"]
 
 
@@ -74,12 +76,12 @@ def accept(
     if file not in found:
         fail(f"There is no file {file!r}. The agent has: {', '.join(found) or 'none'}.")
     if found[file]["accepted"]:
-        typer.echo(f"{file} is accepted already.")
+        echo(f"{file} is accepted already.")
         return
-    typer.echo(printable(found[file]["text"]))
+    echo(printable(found[file]["text"]))
     confirm(f"\nUse this {file} in every prompt of this agent?", yes)
     server.post("agents", agent_id, "instructions", *file.split("/"), "accept", body={"digest": found[file]["digest"]})
-    typer.echo(f"Accepted {file}.")
+    echo(f"Accepted {file}.")
 
 
 @app.command()
@@ -116,7 +118,7 @@ def next_run(agent: AgentName, as_json: AsJson = False) -> None:
     if as_json:
         show_json(found)
     elif found["next_run"] is None:
-        typer.echo("No next run is booked.")
+        echo("No next run is booked.")
     else:
         show_one(found["next_run"])
 
@@ -126,8 +128,9 @@ def rm(agent: AgentName, yes: Yes = False, as_json: AsJson = False) -> None:
     """Delete an agent: its wakes are cancelled, its runs stopped, and its database is erased."""
     server = connect()
     chosen = server.agent(agent)
-    wakes = len(server.get("wakes", agent_id=chosen["id"], live=True, limit=200)["wakes"])
-    booked = f"its booked wakes ({wakes}) are cancelled" if wakes else "it has no booked wakes"
+    wakes = len(server.get("wakes", agent_id=chosen["id"], live=True, limit=_MAX_WAKES)["wakes"])
+    count = f"{wakes} or more" if wakes == _MAX_WAKES else wakes
+    booked = f"its booked wakes ({count}) are cancelled" if wakes else "it has no booked wakes"
     confirm(
         f"Its runs are stopped, {booked}, and the key of its database is destroyed: neither the database nor a backup "
         "of it can be read again. Its sessions stay readable. This cannot be undone.\n"
@@ -135,7 +138,7 @@ def rm(agent: AgentName, yes: Yes = False, as_json: AsJson = False) -> None:
         yes,
     )
     done = server.delete("agents", chosen["id"])
-    show_done(done, "Deleted.", as_json)
+    show_deleted(done, "Deleted.", as_json)
 
 
 def _show(agent: dict[str, Any], as_json: bool) -> None:

@@ -12,6 +12,7 @@ from wakeful.cli.arguments.ids import find_session_id
 from wakeful.cli.chat.outcomes import BY_STATUS, CTRL_C, FAILED, NEEDS_APPROVAL, TIMED_OUT
 from wakeful.cli.client import Server, connect
 from wakeful.cli.fail import WRONG, fail
+from wakeful.cli.printable import echo
 from wakeful.cli.show import AsJson, in_words, printable, show_json
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ async def _finish(conversation: "Conversation", *, as_json: bool, is_streamed: b
     if as_json:
         show_json({"answer": answer, "session_id": run["session_id"], "run": run})
     elif answer is not None and not is_streamed:
-        typer.echo(printable(answer))
+        echo(printable(answer))
     if run["note"] is not None:
         conversation.view.note(f"The run ended with a note: {in_words(run['note'])}.")
     return run

@@ -274,6 +274,8 @@ class Conversation:
     def _set_approvals(self, approvals: dict[str, Frame]) -> None:
         before, self._approvals = self.approval, approvals
         if self.approval is not before:
+            if self.approval is not None:
+                self.view.show_call(self.approval)  # only now: of several, the question is about the last on the screen
             self.console.ask(None if self.approval is None else QUESTION)
         self._set_ready()
 

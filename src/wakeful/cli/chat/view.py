@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import typer
 
 from wakeful.cli.arguments.durations import show_seconds
-from wakeful.cli.show import harmless, in_words, printable, show_time
+from wakeful.cli.show import call_lines, harmless, in_words, printable, show_time
 
 Frame = Mapping[str, Any]
 
@@ -60,7 +60,6 @@ class View:
             "turn_thinking": self._turn_thinking,
             "planning_status": lambda frame: self._screen.status(harmless(frame["label"])),
             "plan_ready": self._plan,
-            "approval_requested": self._approval,
             "approval_answered": self._answered,
             "waiting": self._waiting,
             "tool_started": self._tool_started,
@@ -94,6 +93,14 @@ class View:
     def problem(self, text: str) -> None:
         """Show an error."""
         self._screen.line(self._style(printable(text), fg="red"))
+
+    def show_call(self, asked: Frame) -> None:
+        """Show a call that waits for approval, with every argument."""
+        self._screen.status(None)
+        sentence, *arguments = call_lines(asked)
+        self._screen.line(self._style(f"Needs approval: {sentence}", fg="yellow", bold=True))
+        for line in arguments:
+            self._screen.line(line)
 
     def _show_asked(self, message: Frame) -> None:
         label = f" ({harmless(message['label'])})" if message.get("label") else ""
@@ -149,14 +156,6 @@ class View:
 
     def _plan(self, frame: Frame) -> None:
         self._screen.line(self._style(f"Plan:\n{printable(frame['plan'])}", dim=True))
-
-    def _approval(self, frame: Frame) -> None:
-        self._screen.status(None)
-        arguments = printable(json.dumps(frame["args"], indent=2, ensure_ascii=False))
-        asked = harmless(
-            frame.get("sentence") or f"The agent wants to call {frame['tool']}"
-        )  # none from an older server
-        self._screen.line(f"{self._style(f'Needs approval: {asked}', fg='yellow', bold=True)}\n{arguments}")
 
     def _answered(self, frame: Frame) -> None:
         self.note(f"{frame['tool']}: {'approved' if frame['approved'] else 'refused'}")

@@ -8,6 +8,7 @@ import typer
 
 from wakeful.cli.database.request import Agent, Params, Show, call, read_pairs
 from wakeful.cli.fail import fail
+from wakeful.cli.printable import echo, printable, printable_json
 from wakeful.cli.show import AsJson, show_json
 
 app = typer.Typer()
@@ -35,13 +36,13 @@ def export(
         given = json.dumps(read_pairs(params, "--param")) if params else None
         text = call(agent, "get_text", "views", cast("str", view_name), "export", format=form, params=given)
     if to is None:
-        typer.echo(text, nl=False)
+        echo(text, nl=False, escape=printable if form == "csv" else printable_json)
         return
     try:
         to.write_text(text, encoding="utf-8", newline="")
     except OSError as error:
         fail(f"The file {str(to)!r} cannot be written: {error.strerror}.")
-    typer.echo(f"Exported to {to}.")
+    echo(f"Exported to {to}.")
 
 
 @app.command(name="import")
@@ -69,6 +70,6 @@ def import_file(
         show_json(done)
         return
     made = " a new table" if done["created_table"] else ""
-    typer.echo(f"Imported {done['imported']} rows into{made} {done['table']}.")
+    echo(f"Imported {done['imported']} rows into{made} {done['table']}.")
     for old, new in done["renamed_columns"].items():
-        typer.echo(f"The column {old} was renamed to {new}: SQLite uses that name for its row id.")
+        echo(f"The column {old} was renamed to {new}: SQLite uses that name for its row id.")

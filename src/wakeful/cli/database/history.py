@@ -8,6 +8,7 @@ from wakeful.cli.arguments.ids import RUN, find_id
 from wakeful.cli.client import connect
 from wakeful.cli.database.request import Agent, call
 from wakeful.cli.fail import fail
+from wakeful.cli.printable import echo
 from wakeful.cli.show import AsJson, show_done, show_json, show_list, show_one, show_table
 
 app = typer.Typer()
@@ -42,7 +43,7 @@ def undo(
     if as_json:
         show_json(done)
         return
-    typer.echo(f"Undid the changes of {done['undone']} rows; left {done['left_count']} as they are.")
+    echo(f"Undid the changes of {done['undone']} rows; left {done['left_count']} as they are.")
     if done["left"]:
         show_table(done["left"], ("table", "row_id", "why"), empty="")
 
@@ -87,7 +88,7 @@ def verify(agent: Agent = None, as_json: AsJson = False) -> None:
     if as_json:
         show_json(found)
     elif found["intact"]:
-        typer.echo("The changelog is intact.")
+        echo("The changelog is intact.")
     if found["is_cut_off"]:
         fail(f"The changelog was truncated: entry {found['broken_at']} and those after it are missing or changed.")
     if not found["intact"]:

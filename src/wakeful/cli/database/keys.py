@@ -6,6 +6,7 @@ import typer
 
 from wakeful.cli.client import connect
 from wakeful.cli.database.request import Agent, call
+from wakeful.cli.printable import echo
 from wakeful.cli.show import AsJson, show_done, show_json
 
 app = typer.Typer()
@@ -33,9 +34,9 @@ def key(
     if as_json:
         show_json(found)
         return
-    typer.echo(f"-- {found['cipher']}, with its default settings. Stop the server before you copy the file.")
-    typer.echo(f"-- {found['path']}")
-    typer.echo(found["pragma"])
+    echo(f"-- {found['cipher']}, with its default settings. Stop the server before you copy the file.")
+    echo(f"-- {found['path']}")
+    echo(found["pragma"])
 
 
 @app.command()

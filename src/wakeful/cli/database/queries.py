@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from wakeful.cli.database.request import Agent, Limit, Params, call, read_pairs, read_value
+from wakeful.cli.printable import echo
 from wakeful.cli.show import AsJson, show_done, show_found, show_json, show_list
 
 app = typer.Typer()
@@ -41,7 +42,7 @@ def execute(
     if as_json:
         show_json(done)
         return
-    typer.echo(f"Changed {done['changed']}.")
+    echo(f"Changed {done['changed']}.")
     if "rows" in done:
         show_found(done)
 

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from wakeful.cli.database.request import Agent, Limit, Show, Table, call, read_pairs
+from wakeful.cli.printable import echo
 from wakeful.cli.show import AsJson, show_done, show_found, show_json
 
 app = typer.Typer()
@@ -32,7 +33,7 @@ def rows(
         return
     show_found(found)
     if found["row_count"] < found["total"]:
-        typer.echo(f"{found['row_count']} of {found['total']} rows.")
+        echo(f"{found['row_count']} of {found['total']} rows.")
 
 
 @app.command()

@@ -6,6 +6,7 @@ import typer
 
 from wakeful.cli.database.request import Agent, Table, call
 from wakeful.cli.fail import fail
+from wakeful.cli.printable import echo
 from wakeful.cli.show import AsJson, show_done, show_json, show_list, show_table
 
 app = typer.Typer()
@@ -25,7 +26,7 @@ def tables(agent: Agent = None, as_json: AsJson = False) -> None:
     if found["state"] == "locked":
         fail("The database is locked: its key is missing or wrong. See `wakeful key restore --help`.")
     show_table(found["tables"], ("name", "rows", "deleted_rows", "purpose"), empty="There are no tables yet.")
-    typer.echo(f"{found['used_bytes']:,} of {found['quota_bytes']:,} bytes are used.")
+    echo(f"{found['used_bytes']:,} of {found['quota_bytes']:,} bytes are used.")
 
 
 @app.command()

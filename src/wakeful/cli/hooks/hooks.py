@@ -8,6 +8,7 @@ import typer
 from wakeful.cli.arguments.confirm import Yes, confirm
 from wakeful.cli.arguments.ids import HOOK, find_id, find_session_id
 from wakeful.cli.client import Server, connect, to_body
+from wakeful.cli.printable import echo
 from wakeful.cli.show import (
     AsJson,
     OutputZone,
@@ -216,9 +217,9 @@ def _address(server: Server, hook: dict[str, Any]) -> str:
 
 def _show_secret(server: Server, made: dict[str, Any]) -> None:
     """Print the address and the secret, a line each."""
-    typer.echo(f"address {_address(server, made)}")
+    echo(f"address {_address(server, made)}")
     if made["secret"] is not None:
-        typer.echo(f"secret  {made['secret']}")
+        echo(f"secret  {made['secret']}")
         print_note("The secret is not shown again.")
     if made["url"] is None:
         print_note("Other machines need another address: set public_url to the one that they reach this server at.")

@@ -8,6 +8,7 @@ import typer
 from wakeful.cli.arguments.confirm import Yes, confirm
 from wakeful.cli.arguments.ids import WEBHOOK, find_id
 from wakeful.cli.client import connect, to_body
+from wakeful.cli.printable import echo
 from wakeful.cli.show import (
     AsJson,
     OutputZone,
@@ -67,7 +68,7 @@ def add(
     if as_json:
         show_json(made)
         return
-    typer.echo(f"secret  {made['secret']}")
+    echo(f"secret  {made['secret']}")
     print_note("The secret is not shown again. The receiver checks signatures with it (Standard Webhooks).")
     print_note(f"Try it with `wakeful webhook test {made['id']}`.")
 
@@ -108,7 +109,7 @@ def rotate(webhook: Named, as_json: AsJson = False) -> None:
     if as_json:
         show_json(made)
         return
-    typer.echo(f"secret  {made['secret']}")
+    echo(f"secret  {made['secret']}")
     print_note("For 24 hours messages are signed with the secret before too.")
 
 

@@ -5,11 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
+from wakeful.cli.arguments.confirm import Yes, confirm
 from wakeful.cli.arguments.ids import NOTIFICATION, find_id
 from wakeful.cli.client import Server, connect
 from wakeful.cli.fail import WRONG, fail
 from wakeful.cli.people.zone import send_zone
-from wakeful.cli.show import AsJson, OutputZone, show_done, show_json, show_list, show_one
+from wakeful.cli.printable import echo
+from wakeful.cli.show import AsJson, OutputZone, call_lines, show_done, show_json, show_list, show_one
 
 app = typer.Typer(
     help="Read notifications, and act on them.",
@@ -23,6 +25,7 @@ NoticeId = Annotated[
     typer.Argument(metavar="ID", help="A notification, by id or the beginning of it; `wakeful inbox ls` shows ids."),
 ]
 _MAX = 200
+_COMMANDS = {"loop_ended": ["run", "book"], "wake_failed": ["run"], "interrupted": ["continue"]}
 
 
 @app.callback()
@@ -61,10 +64,11 @@ def show(notice: NoticeId, _zone: OutputZone = None, as_json: AsJson = False) ->
         return
     show_one({name: value for name, value in found.items() if name != "actions"})
     for each in asked:
-        typer.echo("")
-        show_one({"tool": each["tool"], "args": each["args"], "status": each["status"]})
+        echo("")
+        show_one({"tool": each["tool"], "status": each["status"]})
+        echo("\n".join(call_lines(each)))
     for action in _actions(found):
-        typer.echo(f"wakeful inbox {action} {found['id']}")
+        echo(f"wakeful inbox {action} {found['id']}")
 
 
 @app.command()
@@ -83,9 +87,12 @@ def read(
 
 
 @app.command()
-def approve(notice: NoticeId, as_json: AsJson = False) -> None:
-    """Approve the tool call that a wake's run did not make, and run the wake again with it."""
-    _answer(notice, approve=True, note=None, as_json=as_json)
+def approve(notice: NoticeId, yes: Yes = False, as_json: AsJson = False) -> None:
+    """Approve the tool call that a wake's run did not make, and run the wake again with it.
+
+    The whole call is shown first, and asked about unless --yes is given.
+    """
+    _answer(notice, approve=True, yes=yes, note=None, as_json=as_json)
 
 
 @app.command()
@@ -95,7 +102,7 @@ def refuse(
     as_json: AsJson = False,
 ) -> None:
     """Refuse the tool call that a wake's run did not make."""
-    _answer(notice, approve=False, note=note, as_json=as_json)
+    _answer(notice, approve=False, yes=True, note=note, as_json=as_json)
 
 
 @app.command()
@@ -131,9 +138,7 @@ def _actions(notice: Mapping[str, Any]) -> list[str]:
     """Return the commands that go with a notification, as the buttons of the web page do."""
     if notice["actions"]:
         return ["approve", "refuse"]
-    if notice["code"] == "loop_ended":
-        return ["run", "book"]
-    return ["continue"] if notice["code"] == "interrupted" else []
+    return _COMMANDS.get(notice["code"], [])
 
 
 def _check(notice: Mapping[str, Any], action: str) -> None:
@@ -166,11 +171,14 @@ def _approval(server: Server, notice: Mapping[str, Any], action: Mapping[str, An
     return next(each for each in found if each["call_id"] == call_id)
 
 
-def _answer(wanted: str, *, approve: bool, note: str | None, as_json: bool) -> None:
+def _answer(wanted: str, *, approve: bool, yes: bool, note: str | None, as_json: bool) -> None:
     server = connect()
     notice = _find(server, wanted)
     _check(notice, "approve" if approve else "refuse")
     asked = _approval(server, notice, notice["actions"][0])
+    if approve:
+        echo("\n".join(call_lines(asked)), err=True)
+        confirm("Approve it?", yes)
     path = ("runs", notice["run_id"], "approvals", asked["call_id"])
     done = server.post(*path, body={"approve": approve, "note": note})
     _mark_read(server, notice)

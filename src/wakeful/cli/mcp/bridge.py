@@ -16,15 +16,14 @@ if TYPE_CHECKING:
 _READ_SECONDS = 300.0  # a call waits for at most four minutes
 
 
-def run_bridge(target: Target, token: str, token_name: str) -> None:
+def run_bridge(target: Target, token_name: str) -> None:
     """Serve until stdin is closed."""
-    asyncio.run(_Bridge(target, token, token_name).serve())
+    asyncio.run(_Bridge(target, token_name).serve())
 
 
 class _Bridge:
-    def __init__(self, target: Target, token: str, token_name: str) -> None:
+    def __init__(self, target: Target, token_name: str) -> None:
         self._target = target
-        self._token = token
         self._token_name = token_name
         self._is_refused = False  # the last response was 401: the token was revoked
 
@@ -51,7 +50,7 @@ class _Bridge:
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
         http = httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {self._token}"},
+            headers={"Authorization": self._target.authorize()},
             timeout=httpx2.Timeout(30.0, read=_READ_SECONDS),
             verify=tls_context(self._target) or False,
             trust_env=False,

@@ -36,7 +36,10 @@ def _json(value: object) -> str:
 
 
 def _claude_code(access: Access) -> str:
-    return f"claude mcp add --transport http {NAME} {access.url} \\\n  --header 'Authorization: Bearer {access.token}'"
+    return (
+        f"claude mcp add --scope user --transport http {NAME} {access.url} \\\n"
+        f"  --header 'Authorization: Bearer {access.token}'"
+    )
 
 
 def _claude_desktop(access: Access) -> str:
@@ -46,6 +49,10 @@ def _claude_desktop(access: Access) -> str:
 
 def _cursor(access: Access) -> str:
     return _json({"mcpServers": {NAME: {"url": access.url, "headers": access.headers}}})
+
+
+def _gemini(access: Access) -> str:
+    return _json({"mcpServers": {NAME: {"httpUrl": access.url, "headers": access.headers}}})  # `url` would be SSE
 
 
 def _vscode(access: Access) -> str:
@@ -81,6 +88,7 @@ CLIENTS: Mapping[str, McpClient] = {
         is_stdio=True,
     ),
     "cursor": McpClient(title="Cursor", where="Put this into ~/.cursor/mcp.json:", write=_cursor),
+    "gemini": McpClient(title="Gemini CLI", where="Put this into ~/.gemini/settings.json:", write=_gemini),
     "vscode": McpClient(title="VS Code", where="Put this into .vscode/mcp.json:", write=_vscode),
     "codex": McpClient(title="Codex", where="Put this into ~/.codex/config.toml:", write=_codex),
     "opencode": McpClient(title="opencode", where="Put this into opencode.json:", write=_opencode),

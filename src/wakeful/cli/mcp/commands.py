@@ -3,6 +3,8 @@
 import os
 import shutil
 import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -11,8 +13,10 @@ from wakeful.cli.client import Server, read_settings
 from wakeful.cli.fail import WRONG, fail
 from wakeful.cli.mcp.clients import CLIENTS, Access
 from wakeful.cli.mcp.tokens import find_token, make_token, save_token
+from wakeful.cli.printable import echo
 from wakeful.cli.remote.target import Target, find_target
 from wakeful.cli.show import print_note
+from wakeful.sources import is_loopback
 
 BRIDGE = "wakeful mcp"  # the name of the bridge's token
 Scope = Annotated[
@@ -24,17 +28,17 @@ Scope = Annotated[
 def serve_stdio(context: Any, scope: str, name: str) -> None:
     """Pass MCP on from stdin and stdout to the server, with a token of its own."""
     if sys.stdin.isatty():
-        typer.echo(context.get_help())
+        echo(context.get_help())
         print_note("\nPrograms start `wakeful mcp` and speak MCP with it. `wakeful mcp config CLIENT` prints how.")
         return
-    target = find_target()
+    target = find_target(lambda url: find_token(url, name, scope))
     token = find_token(target.url, name, scope)
     if token is None:
         token = make_token(Server(target), name, scope)
         save_token(target.url, name, scope, token)
     from wakeful.cli.mcp.bridge import run_bridge
 
-    run_bridge(target, token, name)
+    run_bridge(replace(target, token=token), name)
 
 
 def config(
@@ -50,9 +54,11 @@ def config(
     token = make_token(Server(target), client, scope)
     if chosen.is_stdio:
         save_token(target.url, client, scope, token)
-    access = Access(url=f"{_address(target)}/mcp", token=token, command=_command(client, scope), env=_env(target))
+    access = Access(
+        url=f"{_address(target)}/mcp", token=token, command=_command(target, client, scope), env=_env(target)
+    )
     print_note(f"{chosen.title}: a new token with the scope {scope} and the name {client}. {chosen.where}")
-    typer.echo(chosen.write(access))
+    echo(chosen.write(access))
     print_note("The token is not shown again. Revoke it in Settings, Tokens, or with `wakeful token rm`.")
 
 
@@ -62,13 +68,23 @@ def _address(target: Target) -> str:
     return public or target.url
 
 
-def _command(name: str, scope: str) -> tuple[str, ...]:
+def _command(target: Target, name: str, scope: str) -> tuple[str, ...]:
     found = shutil.which("wakeful")
     start = (found,) if found else (sys.executable, "-m", "wakeful")
+    if target.ca:
+        start = (*start, "--ca", str(target.ca.expanduser().absolute()))
+    if target.parts.scheme == "http" and not is_loopback(target.parts.hostname or ""):
+        start = (*start, "--insecure")  # the user has asked for it with this command, or in the context
     return (*start, "mcp", "--name", name, *(() if scope == "schedule" else ("--scope", scope)))
 
 
 def _env(target: Target) -> dict[str, str]:
-    """Return the variables that a program must set, since it does not have those of this terminal."""
-    kept = {name: os.environ[name] for name in ("WAKEFUL_CONFIG_DIR", "WAKEFUL_DATA_DIR") if os.environ.get(name)}
-    return kept if target.is_local else kept | {"WAKEFUL_URL": target.url}
+    """Return the variables that a program must set, since it does not have those of this terminal, nor its directory.
+
+    The owner's token is not one of them: the bridge has its own.
+    """
+    paths = ("WAKEFUL_CONFIG_DIR", "WAKEFUL_DATA_DIR", "WAKEFUL_TLS_CERTIFICATE")
+    kept = {name: str(Path(os.environ[name]).expanduser().absolute()) for name in paths if os.environ.get(name)}
+    if not target.is_local:
+        return kept | {"WAKEFUL_URL": target.url}
+    return kept | {name: os.environ[name] for name in ("WAKEFUL_HOST", "WAKEFUL_PORT") if os.environ.get(name)}

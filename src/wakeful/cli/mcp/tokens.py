@@ -41,7 +41,10 @@ def save_token(url: str, name: str, scope: str, token: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, f"{json.dumps(saved, indent=2)}\n".encode())
     except OSError as error:
-        fail(f"{path} cannot be written: {error.strerror}. The new token was not saved.")
+        fail(
+            f"{path} cannot be written: {error.strerror}. The new token was not saved. Set WAKEFUL_CONFIG_DIR to a "
+            "directory that you can write to."
+        )
 
 
 def _load() -> dict[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ import typer
 
 from wakeful.cli.client import Server
 from wakeful.cli.fail import WRONG, fail
+from wakeful.cli.printable import echo, harmless
 
 _MAX_SHOWN = 40  # models of a list; the others are typed in
 
@@ -58,12 +59,12 @@ def _complete(server: Server, provider: Mapping[str, Any], address: str | None, 
     """Ask for what is missing: address, key and model."""
     body: dict[str, Any] = {"provider": provider["id"]}
     if address is None and provider["address"] is None:
-        address = typer.prompt(f"Address, such as {provider.get('address_example')}", err=True)
+        address = typer.prompt(harmless(f"Address, such as {provider.get('address_example')}"), err=True)
     if address is not None:
         body["address"] = address
     if key is None and provider["needs_key"]:
         where = f" ({provider['key_page']})" if provider.get("key_page") else ""
-        key = typer.prompt(f"Key of {provider['label']}{where}", hide_input=True, err=True)
+        key = typer.prompt(harmless(f"Key of {provider['label']}{where}"), hide_input=True, err=True)
     if key is not None:
         body["key"] = key
     listed: list[dict[str, Any]] = []
@@ -74,11 +75,11 @@ def _complete(server: Server, provider: Mapping[str, Any], address: str | None, 
 
 def _choose_model(ids: Sequence[str], provider: Mapping[str, Any]) -> str:
     for number, model in enumerate(ids[:_MAX_SHOWN], start=1):
-        typer.echo(f"{number:>3}  {model}", err=True)
+        echo(f"{number:>3}  {model}", err=True)
     if len(ids) > _MAX_SHOWN:
-        typer.echo(f"     … and {len(ids) - _MAX_SHOWN} more", err=True)
+        echo(f"     … and {len(ids) - _MAX_SHOWN} more", err=True)
     asked = "Model (a number or an id)" if ids else f"Model, such as {provider.get('example')}"
-    answer = str(typer.prompt(asked, err=True)).strip()
+    answer = str(typer.prompt(harmless(asked), err=True)).strip()
     is_number = answer.isdecimal() and 1 <= int(answer) <= min(len(ids), _MAX_SHOWN)
     return ids[int(answer) - 1] if is_number else answer
 
@@ -86,12 +87,12 @@ def _choose_model(ids: Sequence[str], provider: Mapping[str, Any]) -> str:
 def _choose_found(offers: Sequence[tuple[Mapping[str, Any], str]]) -> dict[str, Any] | None:
     """Offer the models that were found on this machine; None: another one."""
     if not offers:
-        typer.echo("No local models answer on this machine (Ollama, LM Studio, vLLM, llama.cpp).", err=True)
+        echo("No local models answer on this machine (Ollama, LM Studio, vLLM, llama.cpp).", err=True)
         return None
-    typer.echo("Found on this machine:", err=True)
+    echo("Found on this machine:", err=True)
     for number, (server, model) in enumerate(offers, start=1):
-        typer.echo(f"{number:>3}  {model}  ({server['label']}, {server['address']})", err=True)
-    typer.echo("  0  another provider", err=True)
+        echo(f"{number:>3}  {model}  ({server['label']}, {server['address']})", err=True)
+    echo("  0  another provider", err=True)
     number: int = typer.prompt("Add which one", type=int, default=1, err=True)
     if not 1 <= number <= len(offers):
         return None
@@ -102,7 +103,7 @@ def _choose_found(offers: Sequence[tuple[Mapping[str, Any], str]]) -> dict[str, 
 def _choose_provider(providers: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     for number, provider in enumerate(providers, start=1):
         needs = "needs a key" if provider["needs_key"] else provider["address"] or "needs an address"
-        typer.echo(f"{number:>3}  {provider['label']}  ({needs})", err=True)
+        echo(f"{number:>3}  {provider['label']}  ({needs})", err=True)
     while True:
         answer = str(typer.prompt("Which provider", err=True)).strip().lower()
         if answer.isdecimal() and 1 <= int(answer) <= len(providers):

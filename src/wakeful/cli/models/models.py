@@ -1,13 +1,14 @@
 """`wakeful model …`: the models of the server. Owners only."""
 
 import sys
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from wakeful.cli.client import Server, connect, to_body
 from wakeful.cli.fail import WRONG, fail
 from wakeful.cli.models.choices import choose, describe
+from wakeful.cli.printable import echo
 from wakeful.cli.show import AsJson, print_note, show_done, show_json, show_list, show_one
 
 app = typer.Typer(
@@ -25,8 +26,8 @@ Output = Annotated[int | None, typer.Option("--output-limit", help="The most tok
 InputPrice = Annotated[float | None, typer.Option(help="Dollars per million input tokens, if it is not known.")]
 OutputPrice = Annotated[float | None, typer.Option(help="Dollars per million output tokens, if it is not known.")]
 Calls = Annotated[
-    Literal["native", "text", "none"] | None,
-    typer.Option("--tool-calls", help="How it calls tools; `wakeful model test` finds out by itself."),
+    str | None,  # the server says why it refuses `text`
+    typer.Option("--tool-calls", metavar="<native|none>", help="How it calls tools; `wakeful model test` finds out."),
 ]
 Images = Annotated[bool | None, typer.Option("--images/--no-images", help="Whether it reads images.")]
 Thinking = Annotated[bool | None, typer.Option("--thinking/--no-thinking", help="Whether it thinks first.")]
@@ -81,10 +82,10 @@ def add(
     if as_json:
         show_json(made)
         return
-    typer.echo(f"Added {made['name']}: {describe(made)}")
+    echo(f"Added {made['name']}: {describe(made)}")
     if made["is_default"]:
-        typer.echo("Agents without a model of their own use it now.")
-    typer.echo(f"Try it with `wakeful model test {made['name']}`.")
+        echo("Agents without a model of their own use it now.")
+    echo(f"Try it with `wakeful model test {made['name']}`.")
 
 
 @app.command(name="ls")
@@ -165,10 +166,10 @@ def try_out(
     if as_json:
         show_json(trial)
     elif trial["outcome"] == "answered":
-        typer.echo(f"{trial['model']} answered in {trial['seconds']:.1f} s. {trial['tools_note']}")
-        typer.echo(f"Context window: {trial['context_window']:,} tokens.")
+        echo(f"{trial['model']} answered in {trial['seconds']:.1f} s. {trial['tools_note']}")
+        echo(f"Context window: {trial['context_window']:,} tokens.")
     else:
-        typer.echo(trial["reason"], err=True)
+        echo(trial["reason"], err=True)
     if trial["outcome"] != "answered":
         raise typer.Exit(1)
 

@@ -10,8 +10,9 @@ import typer
 
 from wakeful.app.data.server_lock import find_running
 from wakeful.cli.client import WRONG, connect, fail, failing, read_settings
+from wakeful.cli.printable import echo
 from wakeful.cli.remote.target import is_remote_chosen
-from wakeful.cli.show import AsJson, print_note, show_done
+from wakeful.cli.show import AsJson, harmless, print_note, show_done
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,7 +129,7 @@ def _show_made(made: "Made", recipient: "Sequence[str] | Passphrase", with_keys:
     if made.changed:
         words += f"\nThese became shorter while they were read: {name_some(made.changed)}"
     if made.left_out:
-        words += f"\nLeft out (sockets, devices, or not readable): {name_some(made.left_out)}"
+        words += f"\nLeft out (sockets, devices, links outside workspaces, or not readable): {name_some(made.left_out)}"
     result: dict[str, Any] = {"path": str(made.path), "bytes": made.size, "entries": made.entries}
     show_done(result | {"left_out": list(made.left_out), "changed": list(made.changed)}, words, as_json)
 
@@ -136,7 +137,7 @@ def _show_made(made: "Made", recipient: "Sequence[str] | Passphrase", with_keys:
 def name_some(names: "Sequence[str]") -> str:
     """Return the first few of many names."""
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return ", ".join(names[:5]) + more
+    return ", ".join(map(harmless, names[:5])) + more
 
 
 class ByteProgress:
@@ -154,7 +155,7 @@ class ByteProgress:
             sys.stderr.write(f"{_CLEAR}{words}")
             sys.stderr.flush()
         else:
-            typer.echo(words, err=True)
+            echo(words, err=True)
         self._next = time.monotonic() + (0.5 if self._is_terminal else 10)
 
     def clear(self) -> None:

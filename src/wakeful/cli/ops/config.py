@@ -6,6 +6,7 @@ from typing import Any
 import typer
 
 from wakeful.cli.fail import fail
+from wakeful.cli.printable import echo
 from wakeful.cli.remote.target import find_running_server, refuse_remote
 from wakeful.cli.settings import read_settings
 from wakeful.cli.show import AsJson, print_note, show_done, show_json, show_table
@@ -67,7 +68,7 @@ def check(as_json: AsJson = False) -> None:
     else:
         file = find_config_dir(os.environ) / FILE_NAME
         where = str(file) if file.exists() else f"the environment and defaults; there is no {file}"
-        typer.echo(f"The settings are fine ({where}).")
+        echo(f"The settings are fine ({where}).")
     if problems:
         raise typer.Exit(1)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wakeful.cli.printable import echo
 from wakeful.cli.remote.asking import NotReached, ask
 from wakeful.cli.remote.target import Target, find_target, is_remote_chosen, target_of
 from wakeful.cli.show import AsJson, harmless, show_json
@@ -47,7 +48,7 @@ def doctor(
     if as_json:
         show_json({"ok": not wrong, "checks": [asdict(check) for check in found]})
     else:
-        typer.echo(_sum_up(len(wrong)))
+        echo(_sum_up(len(wrong)))
     if wrong:
         raise typer.Exit(1)
 
@@ -61,9 +62,9 @@ def _show(check: "Check") -> None:
     painted = (
         f"{sign:<6}" if "NO_COLOR" in os.environ or not sys.stdout.isatty() else typer.style(f"{sign:<6}", fg=colour)
     )
-    typer.echo(f"{painted}{check.name}: {harmless(check.found)}")
+    typer.echo(painted + harmless(f"{check.name}: {check.found}"))  # noqa: TID251  (it is harmless)
     if check.advice is not None:
-        typer.echo(f"      → {harmless(check.advice)}")
+        echo(f"      → {harmless(check.advice)}")
 
 
 def _check_here(quick: bool) -> Iterator["Check"]:
@@ -89,8 +90,8 @@ def _check_here(quick: bool) -> Iterator["Check"]:
     yield from machine.check_proxy(settings)
     yield from keys.check_keys(settings)
     yield database.check_database(settings, is_running=running is not None, is_quick=quick)
-    date = None if quick else model.ask_date(settings)
-    yield machine.check_clock(settings, dict([date] if date else []))
+    asked = [database.ask_time(settings), None if quick else model.ask_date(settings)]
+    yield machine.check_clock(settings, dict(filter(None, asked)))
     yield machine.check_port(settings, running)
     yield from traces.check_traces(settings, is_quick=quick)
     yield from _check_running(settings, running, quick)
@@ -114,11 +115,16 @@ def _check_running(settings: "Settings", running: "Running | None", quick: bool)
             reached = target if check.status == "ok" else None
     states = None if reached is None else _read_states(reached)
     if quick:
-        yield skipped("model", f"{settings.model}, not asked (--quick)")
+        yield skipped("model", f"{_name_model(reached, settings)}, not asked (--quick)")
     elif reached is not None:
         yield _check_model(reached)
     else:
         yield model.check_model_alone(settings)
+    if reached is not None and not quick:
+        yield from _name_calls_as_text(reached)
+    else:
+        named = [name for name, each in settings.models.items() if each.tool_calls == "text"]
+        yield from model.name_calls_as_text(named)
     yield from mcp.check_mcp_servers(settings, states, is_quick=quick)
 
 
@@ -131,7 +137,11 @@ def _check_remote(target: Target, quick: bool) -> Iterator["Check"]:
         is_reached = is_reached or (check.name == "server" and check.status == "ok")
     if not is_reached:
         return
-    yield skipped("model", "not asked (--quick)") if quick else _check_model(target)
+    if quick:
+        yield skipped("model", "not asked (--quick)")
+    else:
+        yield _check_model(target)
+        yield from _name_calls_as_text(target)
     for name, state in (_read_states(target) or {}).items():
         yield _judge_state(name, state)
     yield skipped("settings, keys and port", "run `wakeful doctor` on that machine to check them")
@@ -140,7 +150,7 @@ def _check_remote(target: Target, quick: bool) -> Iterator["Check"]:
 def _check_server(target: Target, *, is_remote: bool = False) -> Iterator["Check"]:
     """Check that a server answers, takes the token and is ready."""
     from wakeful.app.checks.check import Check, wrong
-    from wakeful.app.checks.machine import compare_clock
+    from wakeful.app.checks.machine import compare_clock, read_date
 
     try:
         about, ready = ask(target, "GET", "/about"), ask(target, "GET", "/readyz")
@@ -159,7 +169,7 @@ def _check_server(target: Target, *, is_remote: bool = False) -> Iterator["Check
         return
     yield Check(name="server", found=f"{target.url}, Wakeful {about.body['version']}, ready")
     if is_remote:
-        yield compare_clock(target.url, ready.date) or Check(name="clock", found=f"as here: {ready.date}")
+        yield compare_clock(target.url, read_date(ready.date)) or Check(name="clock", found=f"as here: {ready.date}")
         storage = ask(target, "GET", "/storage")
         if storage.is_ok:
             yield _judge_disk(storage.body["free_bytes"])
@@ -193,7 +203,21 @@ def _check_model(target: Target) -> "Check":
         return wrong(
             "model", answer.message, "Use a token with the scope admin, or run `wakeful doctor` on the server."
         )
-    return judge(answer.body)
+    models = ask(target, "GET", "/models")
+    return judge(answer.body, is_chosen=models.is_ok and models.body["default"]["source"] == "chosen")
+
+
+def _name_model(reached: Target | None, settings: "Settings") -> str:
+    """Name the default model; it may have been chosen on the page, which only the running server knows."""
+    about = None if reached is None else ask(reached, "GET", "/about")
+    return f"{settings.model} in the settings" if about is None or not about.is_ok else str(about.body["model"])
+
+
+def _name_calls_as_text(target: Target) -> Iterator["Check"]:
+    """Name the models that the server counts as such; its list asks local models for their window."""
+    from wakeful.app.checks.model import name_calls_as_text
+
+    return name_calls_as_text(ask(target, "GET", "/models").fields.get("calls_as_text", ()))
 
 
 def _read_states(target: Target) -> dict[str, Any] | None:

@@ -1,6 +1,5 @@
 """`wakeful logs`: the last lines of the server's log."""
 
-import json
 import os
 import sys
 import time
@@ -11,7 +10,7 @@ import typer
 from wakeful.cli.client import connect, fail
 from wakeful.cli.remote.asking import NotReached, ask
 from wakeful.cli.remote.target import Target, find_running_server, target_of
-from wakeful.cli.show import harmless, print_note
+from wakeful.cli.show import harmless, print_note, show_json
 
 _WAIT = 20  # seconds until the server answers without a new line
 _RETRY = 1.0  # seconds
@@ -75,7 +74,7 @@ def _show(page: dict[str, Any], as_json: bool) -> None:
     if page["missed"]:
         print_note(f"{page['missed']:,} lines were dropped before they could be read.")
     for line in page["lines"]:
-        typer.echo(json.dumps(line, ensure_ascii=False) if as_json else _format(line))
+        show_json(line, indent=None) if as_json else typer.echo(_format(line))  # noqa: TID251  (it is harmless)
     sys.stdout.flush()  # for a pipe
 
 
@@ -83,7 +82,7 @@ def _format(line: dict[str, Any]) -> str:
     fields = "".join(f" {key}={value}" for key, value in line["fields"].items())
     text = harmless(f"{line['logger'].removeprefix('wakeful.')}: {line['message']}{fields}")
     trace = "".join(f"\n  {harmless(each)}" for each in (line["exception"] or "").splitlines())
-    return f"{line['at'][:23]}Z {_paint(line['level'])} {text}{trace}"
+    return f"{harmless(line['at'][:23])}Z {_paint(harmless(line['level']))} {text}{trace}"
 
 
 def _paint(level: str) -> str:

@@ -10,6 +10,7 @@ import typer
 from wakeful.cli.client import failing
 from wakeful.cli.fail import WRONG, fail
 from wakeful.cli.mcp.commands import BRIDGE, Scope, config, serve_stdio
+from wakeful.cli.printable import echo
 from wakeful.cli.remote.asking import NotReached, ask
 from wakeful.cli.remote.target import find_running_server, refuse_remote, target_of
 from wakeful.cli.settings import read_settings
@@ -126,9 +127,7 @@ def try_out(name: Name, as_json: AsJson = False) -> None:
         fail(f"{name} does not work: {trial.problem}.")
     else:
         tools = "\n".join(f"  {tool}" for tool in trial.tools)
-        typer.echo(
-            f"{name} works. It has {len(trial.tools)} tools:\n{tools}" if tools else f"{name} works, without tools."
-        )
+        echo(f"{name} works. It has {len(trial.tools)} tools:\n{tools}" if tools else f"{name} works, without tools.")
     if trial.problem is not None:
         raise typer.Exit(1)
 

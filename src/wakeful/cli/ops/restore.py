@@ -9,8 +9,9 @@ import typer
 from wakeful.cli.arguments.confirm import Yes, confirm
 from wakeful.cli.client import WRONG, fail, failing, read_settings
 from wakeful.cli.ops.backup import ByteProgress, name_some
+from wakeful.cli.printable import echo, harmless
 from wakeful.cli.remote.target import refuse_remote
-from wakeful.cli.show import AsJson, harmless, show_done
+from wakeful.cli.show import AsJson, print_note, show_done
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,12 @@ def restore(
         bool,
         typer.Option("--replace", help="Replace present data; an embedded store is moved aside, not deleted."),
     ] = False,
+    trust_settings: Annotated[
+        bool,
+        typer.Option(
+            "--trust-settings", help="Do not ask whether to trust a backup of which nobody can tell who made it."
+        ),
+    ] = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
@@ -37,6 +44,9 @@ def restore(
 
     Every browser is logged out, and no wake fires before `wakeful resume`: the server that the backup was made of may
     still run.
+
+    Without this machine's device key, or for a backup of Wakeful 0.2, nobody can tell who made the file. Then its
+    settings that name programs or lift limits are listed, and the command asks whether you trust it, also with --yes.
     """
     refuse_remote("`wakeful restore` restores the store of")
     settings = read_settings()
@@ -51,7 +61,10 @@ def restore(
     def ask(plan: "Plan") -> None:
         show.clear()
         if not as_json:
-            typer.echo(_describe(plan))
+            echo(_describe(plan))
+        if not plan.is_proven:
+            print_note(_warn(plan))
+            confirm("Do you trust the one who made this backup?", trust_settings, "--trust-settings")
         before = "What is there now is replaced. " if plan.replaces else ""
         confirm(f"{before}Do you know all these people and tokens, and restore this backup to {plan.place}?", yes)
 
@@ -91,8 +104,8 @@ def _describe(plan: "Plan") -> str:
     """Return what is in a backup, with the people and tokens that will have access."""
     head, restored = plan.head, plan.restored
     lines = [
-        f"Backup of {head.made_at} by Wakeful {head.version}: {_count(restored.agents, 'agent')}, "
-        f"{_count(len(restored.people), 'user')}. "
+        f"Backup of {harmless(str(head.made_at))} by Wakeful {harmless(str(head.version))}: "
+        f"{_count(restored.agents, 'agent')}, {_count(len(restored.people), 'user')}. "
         "All of it was read and is as its manifest says.",
         "People, and tokens that will work:",
     ]
@@ -105,6 +118,18 @@ def _describe(plan: "Plan") -> str:
     if restored.browsers:
         lines.append(f"{_count(restored.browsers, 'logged-in browser')} will be logged out; login links end, too.")
     return "\n".join(lines)
+
+
+def _warn(plan: "Plan") -> str:
+    """Return what a backup of unknown origin could do harm with."""
+    return "\n".join(
+        [
+            "Nobody can tell who made this backup: it has no MAC, as those of Wakeful 0.2, or there is no device key "
+            "here to check it with. Its users, tokens, agents, webhooks, channels and models are its maker's, too.",
+            "Settings in it that name programs, lift limits, let others in or send data elsewhere:",
+            *(f"  {harmless(risk)}" for risk in plan.risks or ["none"]),
+        ]
+    )
 
 
 def _count(number: int, what: str) -> str:
@@ -166,6 +191,7 @@ def _to_json(result: "Result") -> dict[str, Any]:
     return {
         "place": plan.place,
         "made_at": plan.head.made_at,
+        "is_proven": plan.is_proven,
         "aside": None if result.aside is None else str(result.aside),
         "settings_file": None if plan.settings_file is None else str(plan.settings_file),
         "people": [

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wakeful.cli.fail import WRONG, fail
+from wakeful.cli.printable import echo
 from wakeful.cli.remote.target import refuse_remote
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def show(
     system: System = False, env: Env = None, token_file: TokenFile = None, device_key_file: KeyFile = None
 ) -> None:
     """Print the unit that `install` would write."""
-    typer.echo(_make(system, env, token_file, device_key_file).render(), nl=False)
+    echo(_make(system, env, token_file, device_key_file).render(), nl=False)
 
 
 @app.command()
@@ -63,18 +64,18 @@ def install(
         unit.path.write_text(unit.render(), encoding="utf-8")
     except OSError as error:
         fail(f"{unit.path} cannot be written: {error.strerror}.")
-    typer.echo(f"Wrote {unit.path}.")
+    echo(f"Wrote {unit.path}.")
     commands = (_systemctl(system, "daemon-reload"), _systemctl(system, "enable", "--now", "wakeful"))
     if no_start or not _has_systemd():
         why = "" if no_start else "systemd does not run here. "
-        typer.echo(f"{why}To start it: {' && '.join(map(' '.join, commands))}")
+        echo(f"{why}To start it: {' && '.join(map(' '.join, commands))}")
         return
     for command in commands:
         _run(command)
-    typer.echo("The server runs, and starts at every boot.")
-    typer.echo(f"Its log: journalctl {'' if system else '--user '}-u wakeful -f. A login link: wakeful login")
+    echo("The server runs, and starts at every boot.")
+    echo(f"Its log: journalctl {'' if system else '--user '}-u wakeful -f. A login link: wakeful login")
     if not system:
-        typer.echo(f"So that it also runs while you are logged out: sudo loginctl enable-linger {_user_name()}")
+        echo(f"So that it also runs while you are logged out: sudo loginctl enable-linger {_user_name()}")
 
 
 @app.command()
@@ -91,7 +92,7 @@ def uninstall(system: System = False) -> None:
     path.unlink()
     if _has_systemd():
         _run(_systemctl(system, "daemon-reload"))
-    typer.echo(f"Removed {path}. Data and settings are still there.")
+    echo(f"Removed {path}. Data and settings are still there.")
 
 
 def _make(system: bool, env: list[str] | None, token_file: Path | None, device_key_file: Path | None) -> "ServiceUnit":

@@ -7,6 +7,7 @@ import typer
 
 from wakeful.cli.client import Server, connect
 from wakeful.cli.fail import NOT_REACHED, fail
+from wakeful.cli.printable import echo
 from wakeful.cli.remote.asking import NotReached, ask
 from wakeful.cli.show import AsJson, harmless, show_json, show_time
 
@@ -25,7 +26,7 @@ def status(as_json: AsJson = False) -> None:
     else:
         for name, lines in _describe(found).items():
             for number, line in enumerate(lines):
-                typer.echo(f"{name if number == 0 else '':<9}{harmless(line)}")
+                echo(f"{name if number == 0 else '':<9}{harmless(line)}")
     if not found["ready"]:
         raise typer.Exit(1)
 

@@ -8,6 +8,7 @@ from wakeful.cli.arguments.confirm import Yes, confirm
 from wakeful.cli.arguments.durations import read_seconds
 from wakeful.cli.arguments.ids import TOKEN, USER, find_id
 from wakeful.cli.client import connect, to_body
+from wakeful.cli.printable import echo
 from wakeful.cli.show import (
     AsJson,
     OutputZone,
@@ -68,7 +69,7 @@ def add(
     end = made["token"]["expires_at"]
     until = f"until {show_time_and_zone(end)}" if end else "until it is revoked"
     print_note(f"Created the token {harmless(name)} ({scope}), valid {until}. The secret is not shown again:")
-    typer.echo(made["secret"])
+    echo(made["secret"])
 
 
 @app.command()

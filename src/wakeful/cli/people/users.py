@@ -7,7 +7,7 @@ import typer
 from wakeful.cli.arguments.confirm import Yes, confirm
 from wakeful.cli.arguments.ids import USER, find_id
 from wakeful.cli.client import connect
-from wakeful.cli.show import AsJson, OutputZone, harmless, show_done, show_list
+from wakeful.cli.show import AsJson, OutputZone, harmless, show_deleted, show_done, show_list
 
 app = typer.Typer(
     help="List, add and remove users; for owners.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
@@ -62,4 +62,4 @@ def rm(user: UserName, yes: Yes = False, as_json: AsJson = False) -> None:
         yes,
     )
     done = server.delete("users", found["id"])
-    show_done(done, "Removed.", as_json)
+    show_deleted(done, "Removed.", as_json)

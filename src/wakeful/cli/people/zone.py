@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import typer
 
 from wakeful.cli.client import Server, connect
+from wakeful.cli.printable import echo
 from wakeful.cli.show import AsJson, print_note, show_json
 
 _LINK, _FILE = Path("/etc/localtime"), Path("/etc/timezone")
@@ -27,7 +28,7 @@ def zone(
     if as_json:
         show_json({"timezone": user["timezone"]})
     else:
-        typer.echo(user["timezone"] or "Not known yet. Set it with `wakeful zone NAME`.")
+        echo(user["timezone"] or "Not known yet. Set it with `wakeful zone NAME`.")
 
 
 def send_zone(server: Server) -> None:

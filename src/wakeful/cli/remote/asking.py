@@ -42,10 +42,10 @@ class Answer(NamedTuple):
 def ask(target: Target, method: str, path: str, *, body: Any = None, timeout: float = TIMEOUT, **query: Any) -> Answer:
     """Send a request and return the response, whatever its status is. Raises NotReached without one."""
     asked = {name: str(value) for name, value in query.items() if value is not None}
-    headers = {"Authorization": f"Bearer {target.token}", "User-Agent": "wakeful-cli"}
-    headers |= {} if body is None else {"Content-Type": "application/json"}
+    headers = {"User-Agent": "wakeful-cli"} | ({} if body is None else {"Content-Type": "application/json"})
     connection = open_connection(target, timeout)
     try:
+        headers["Authorization"] = target.authorize()
         place = f"{target.parts.path}{path}" + (f"?{urlencode(asked)}" if asked else "")
         connection.request(method, place, None if body is None else json.dumps(body), headers)
         response = connection.getresponse()

@@ -4,7 +4,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import TYPE_CHECKING
 
 from wakeful.cli.fail import fail
-from wakeful.cli.remote.target import Target, find_running_server, reachable
+from wakeful.cli.remote.target import NotRunning, Target, find_running_server, reachable
 
 if TYPE_CHECKING:
     import ssl
@@ -56,6 +56,8 @@ def _reason(error: OSError | HTTPException, target: Target) -> str:
         return f"it does not speak TLS ({error.reason}). If it has none, its address begins with http://."
     if isinstance(error, socket.gaierror):
         return f"the host name {target.parts.hostname!r} is not known."
+    if isinstance(error, NotRunning):
+        return str(error)
     if isinstance(error, ConnectionRefusedError):
         return "nothing listens there."
     if isinstance(error, TimeoutError):

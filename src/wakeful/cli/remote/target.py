@@ -1,6 +1,7 @@
 """Chooses the server that a command talks to, and the token for it."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
@@ -17,13 +18,20 @@ from wakeful.sources import (
     as_variable,
     default_data_dir,
     find_config_dir,
+    is_loopback,
     open_if_file,
     read_values,
     read_variables,
     sort,
 )
 
-_LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0", "::")
+_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # all addresses of a machine, and the one to connect to
+_PORTS = {"http": 80, "https": 443}
+_KEPT = "the config directory"
+
+
+class NotRunning(ConnectionRefusedError):
+    """The lock file says that this machine's server does not run at an address, so its token is not sent there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,29 +45,41 @@ class Target:
     ca: Path | None = None
     certificate: Path | None = None  # of this machine's server, whatever name it is for
     is_local: bool = False  # it is the server of this machine's settings
+    is_own_token: bool = False  # nobody named the token: it is for this machine's running server alone
 
     @property
     def parts(self) -> SplitResult:
         return urlsplit(self.url)
 
+    def authorize(self) -> str:
+        """Return the header with the token, for one request. Raises NotRunning if another program may be there."""
+        running = find_running_server() if self.is_own_token else None
+        if self.is_own_token and (running is None or not _is_at(self.url, running)):
+            raise NotRunning(
+                f"the one with the data directory {str(_data_dir())!r} does not run there, and this machine's token is "
+                "sent to no other program."
+            )
+        return f"Bearer {self.token}"
 
-def find_target() -> Target:
+
+def find_target(kept: Callable[[str], str | None] = lambda _url: None) -> Target:
     """Return the server that the options, the environment or the current context name; else this machine's.
 
-    Ends the command if the choice is not clear, or there is no token for it.
+    `kept` returns the token for an address that is used if there is no other. Ends the command if the choice is not
+    clear, or there is no token for it.
     """
     asked = read_options()
     if asked.url is not None and asked.context is not None:
         fail("--url and --context name two servers. Give one of them.", WRONG)
     if asked.url is not None:
-        return _at(asked.url, "--url", asked)
+        return _at(asked.url, "--url", asked, kept)
     if asked.context is not None:
-        return _in_context(asked.context, "--context", asked)
+        return _in_context(asked.context, "--context", asked, kept)
     if url := os.environ.get("WAKEFUL_URL", "").strip():
-        return _at(url, "WAKEFUL_URL", asked)
+        return _at(url, "WAKEFUL_URL", asked, kept)
     if name := os.environ.get("WAKEFUL_CONTEXT", "").strip():
-        return _in_context(name, "WAKEFUL_CONTEXT", asked)
-    return _in_context(load_contexts().current, "`wakeful context use`", asked)
+        return _in_context(name, "WAKEFUL_CONTEXT", asked, kept)
+    return _in_context(load_contexts().current, "`wakeful context use`", asked, kept)
 
 
 def refuse_remote(what: str, *, also_chosen: bool = False) -> None:
@@ -88,9 +108,9 @@ def is_remote_chosen() -> bool:
     return name != LOCAL
 
 
-def _in_context(name: str, named_by: str, asked: Asked) -> Target:
+def _in_context(name: str, named_by: str, asked: Asked, kept: Callable[[str], str | None]) -> Target:
     if name == LOCAL:
-        return find_local(asked)
+        return find_local(asked, kept)
     context = load_contexts().get(name)
     token, token_from = _asked_token(asked) or (context.token, f"the context {name!r}")
     return Target(
@@ -102,29 +122,31 @@ def _in_context(name: str, named_by: str, asked: Asked) -> Target:
     )
 
 
-def _at(url: str, named_by: str, asked: Asked) -> Target:
+def _at(url: str, named_by: str, asked: Asked, kept: Callable[[str], str | None]) -> Target:
     url = check_url(url, is_insecure=asked.insecure)
-    token, token_from, ca = _token_for(url, asked)
-    return Target(url=url, token=token, token_from=token_from, named_by=named_by, ca=ca)
-
-
-def _token_for(url: str, asked: Asked) -> tuple[str, str, Path | None]:
-    """Find the token for an address. This machine's token is sent to this machine's server alone."""
-    if found := _asked_token(asked):
-        return *found, asked.ca
-    if found := _environment_token():
-        return *found, asked.ca
+    if found := _asked_token(asked) or _environment_token():
+        return Target(url=url, token=found[0], token_from=found[1], named_by=named_by, ca=asked.ca)
     saved: list[tuple[str, Context]] = [(name, each) for name, each in load_contexts().saved.items() if each.url == url]
     if saved:
         name, context = saved[0]
-        return context.token, f"the context {name!r}", asked.ca or (Path(context.ca) if context.ca else None)
-    if _is_same_server(url, local_url()):
-        local = find_local(asked)
-        return local.token, local.token_from, asked.ca
-    return fail(
-        f"There is no token for {url}. Save it once with `wakeful context add NAME {url}`, which asks for the token, "
-        "or give it with --token-file or WAKEFUL_TOKEN. The token of this machine's own server is not sent there."
-    )
+        ca = asked.ca or (Path(context.ca) if context.ca else None)
+        return Target(url=url, token=context.token, token_from=f"the context {name!r}", named_by=named_by, ca=ca)
+    running = find_running_server()
+    if running is None or not _is_at(url, running):
+        if token := kept(url):
+            return Target(url=url, token=token, token_from=_KEPT, named_by=named_by, ca=asked.ca)
+        where = f"runs at {running.address}" if running else "does not run; start it with `wakeful serve`"
+        fail(
+            f"There is no token for {url}. Save it once with `wakeful context add NAME {url}`, which asks for the "
+            "token, or give it with --token-file or WAKEFUL_TOKEN. This machine's own token is sent to its server "
+            f"alone: the one with the data directory {str(_data_dir())!r} {where}."
+        )
+    token, token_from, is_own = _local_token(kept(url))
+    if (
+        is_own and urlsplit(url).scheme == "http"
+    ):  # `localhost` may be several addresses, and another program have one of them
+        url = reachable(running.address) + urlsplit(url).path.rstrip("/")
+    return Target(url=url, token=token, token_from=token_from, named_by=named_by, ca=asked.ca, is_own_token=is_own)
 
 
 def _asked_token(asked: Asked) -> tuple[str, str] | None:
@@ -163,26 +185,29 @@ def check_url(url: str, *, is_insecure: bool) -> str:
     except ValueError:
         is_fit = False
     if not is_fit or parts.query or parts.fragment or parts.username or parts.password:
-        fail(f"{url!r} is not the address of a server. Write it like https://wakeful.example.org:8420.", WRONG)
-    if parts.scheme == "http" and not is_insecure and not _is_loopback(parts.hostname or ""):
+        shown = "That" if "@" in url else repr(url)  # a password may be before the @
+        fail(f"{shown} is not the address of a server. Write it like https://wakeful.example.org:8420.", WRONG)
+    host = parts.hostname or ""
+    if parts.scheme == "http" and not is_insecure and not is_loopback(_ANY.get(host, host)):
         fail(
             f"{url} is on another machine, and http:// would send the token there unencrypted. Use https://, or add "
             "--insecure if every machine on the way is yours.",
             WRONG,
         )
-    return url.rstrip("/")
+    return parts.geturl().rstrip("/")  # with a scheme in lower case
 
 
-def _is_loopback(host: str) -> bool:
-    return host in _LOOPBACK or host.startswith("127.")
+def origin(url: str) -> tuple[str, str, int | None]:
+    """Return the scheme, host and port of an address; that of all addresses of this machine is at loopback."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return parts.scheme, _ANY.get(host, host), parts.port or _PORTS.get(parts.scheme)
 
 
-def _is_same_server(one: str, other: str | None) -> bool:
-    if other is None:
-        return False
-    first, second = urlsplit(one), urlsplit(other)
-    is_here = _is_loopback(first.hostname or "") and _is_loopback(second.hostname or "")
-    return (first.scheme, first.port) == (second.scheme, second.port) and (is_here or first.netloc == second.netloc)
+def _is_at(url: str, running: Running) -> bool:
+    """Return whether an address is the one that a server listens on, which no other program can have meanwhile."""
+    scheme, host, port = origin(running.address)
+    return origin(url) in ((scheme, host, port), (scheme, "localhost", port))
 
 
 def local_url() -> str | None:
@@ -194,25 +219,29 @@ def local_url() -> str | None:
         read_settings()
     # A port in the environment is for this command. One in the file may differ from that of the running server.
     is_port_named = os.environ.get("WAKEFUL_PORT", "").strip() not in ("", "0")
-    running = None if is_port_named else find_running_server()
-    if running is not None:
+    running = find_running_server()
+    if running is not None and (not is_port_named or origin(running.address)[2] == int(port)):
         return reachable(running.address)
     return None if port == "0" else reachable(_join(str(given.get("host", DEFAULT_HOST)), int(port)))
 
 
 def find_running_server() -> Running | None:
     """Return the server that runs with this machine's data directory, whatever its port is."""
+    return find_running(_data_dir())
+
+
+def _data_dir() -> Path:
     given = read_values(os.environ, ("data_dir",), (), [])
-    return find_running(Path(str(given.get("data_dir") or default_data_dir())).expanduser().absolute())
+    return Path(str(given.get("data_dir") or default_data_dir())).expanduser().absolute()
 
 
-def find_local(asked: Asked) -> Target:
+def find_local(asked: Asked, kept: Callable[[str], str | None] = lambda _url: None) -> Target:
     """Return the server of this machine, which the settings and the lock file describe."""
     url = local_url()
     if url is None:
         read_settings()  # may show the reason: a misspelt setting
         fail("No server runs here: the port is 0, which is any free one. Start it with `wakeful serve`.", NOT_REACHED)
-    token, token_from = _asked_token(asked) or _local_token()
+    token, token_from, is_own = (*named, False) if (named := _asked_token(asked)) else _local_token(kept(url))
     return Target(
         url=url,
         token=token,
@@ -221,6 +250,7 @@ def find_local(asked: Asked) -> Target:
         ca=asked.ca,
         certificate=_local_certificate(),
         is_local=True,
+        is_own_token=is_own,
     )
 
 
@@ -228,7 +258,7 @@ def target_of(running: Running) -> Target | None:
     """Return the running server of this machine with this machine's token; None if there is no token."""
     if not os.environ.get("WAKEFUL_TOKEN", "").strip() and not (find_config_dir(os.environ) / TOKEN_FILE).exists():
         return None
-    token, token_from = _local_token()
+    token, token_from, is_own = _local_token()
     return Target(
         url=reachable(running.address),
         token=token,
@@ -236,6 +266,7 @@ def target_of(running: Running) -> Target | None:
         named_by="its lock file",
         certificate=_local_certificate(),
         is_local=True,
+        is_own_token=is_own,
     )
 
 
@@ -244,28 +275,32 @@ def _local_certificate() -> Path | None:
     return Path(str(given)).expanduser() if given else None
 
 
-def _local_token() -> tuple[str, str]:
+def _local_token(kept: str | None = None) -> tuple[str, str, bool]:
+    """Return the token of this machine, where it is from, and whether it is its own: the user has not named it."""
+    if named := _environment_token():
+        return *named, False
     problems: list[str] = []
     given = read_values(os.environ, ("token",), ("token",), problems).get("token")
     if problems:
         read_settings()
     path = find_config_dir(os.environ) / TOKEN_FILE
     if given:
-        return str(given), "the settings of this machine"
+        return str(given), "the settings of this machine", True
     if not path.exists():
+        if kept:
+            return kept, _KEPT, False
         read_settings()  # may show the reason: a misspelt setting
         fail(
             f"There is no token in {path.parent}. Start the server once with `wakeful serve`, or set WAKEFUL_TOKEN. "
             "At its first start a server has one as soon as it prints the login link."
         )
-    return read_token_file(path), str(path)
+    return read_token_file(path), str(path), True
 
 
 def reachable(address: str) -> str:
     """Return an address that a client can connect to: a server that listens on all addresses is at loopback too."""
-    parts = urlsplit(address)
-    host = "127.0.0.1" if parts.hostname in ("0.0.0.0", "::", "localhost") else str(parts.hostname)
-    return _join(host, parts.port or DEFAULT_PORT, parts.scheme)
+    scheme, host, port = origin(address)
+    return _join("127.0.0.1" if host == "localhost" else host, port or DEFAULT_PORT, scheme)
 
 
 def _join(host: str, port: int, scheme: str = "http") -> str:

@@ -9,6 +9,7 @@ from wakeful.cli.arguments.confirm import Yes, confirm
 from wakeful.cli.arguments.ids import SESSION, find_id
 from wakeful.cli.client import connect
 from wakeful.cli.fail import fail
+from wakeful.cli.printable import echo
 from wakeful.cli.show import AsJson, OutputZone, PageOption, harmless, show_done, show_json, show_list, show_time
 
 app = typer.Typer(
@@ -69,12 +70,12 @@ def show(
         return
     names = {each["id"]: each["name"] for each in server.get("agents")["agents"]}
     agent = names.get(found["agent_id"], "a deleted agent")
-    typer.echo(f"{harmless(found['title'] or '(untitled)')} · {harmless(agent)} · {show_time(found['created_at'])}")
+    echo(f"{harmless(found['title'] or '(untitled)')} · {harmless(agent)} · {show_time(found['created_at'])}")
     view = View(PlainScreen(has_notes_on_stdout=True))
     for message in found["messages"][-last if last else 0 :]:
         view.show_message(message)
     if not found["messages"]:
-        typer.echo("It has no messages yet.")
+        echo("It has no messages yet.")
 
 
 @app.command()
@@ -86,13 +87,13 @@ def export(
     server = connect()
     text = server.get_text("sessions", find_id(server, SESSION, session), "export.md")
     if to is None:
-        typer.echo(text, nl=False)
+        echo(text, nl=False)
         return
     try:
         to.write_text(text, encoding="utf-8", newline="")
     except OSError as error:
         fail(f"The file {str(to)!r} cannot be written: {error.strerror}.")
-    typer.echo(f"Exported to {to}.")
+    echo(f"Exported to {to}.")
 
 
 @app.command()

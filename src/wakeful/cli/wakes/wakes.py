@@ -11,6 +11,7 @@ from wakeful.cli.arguments.ids import WAKE, find_id, find_session_id
 from wakeful.cli.client import Server, connect, to_body
 from wakeful.cli.fail import WRONG, fail
 from wakeful.cli.people.zone import send_zone
+from wakeful.cli.printable import echo
 from wakeful.cli.progress import progress
 from wakeful.cli.show import (
     AsJson,
@@ -123,7 +124,7 @@ def add(
     if as_json or quiet:
         show_done(booked, wake_id, as_json)
         return
-    typer.echo(f"Booked: {booked['told']}. Wake {wake_id}.")
+    echo(f"Booked: {booked['told']}. Wake {wake_id}.")
     if booked.get("clamped"):
         print_note(f"The time was moved, because of: {', '.join(booked['clamp_reasons'])}.")
     if booked.get("warning"):
@@ -221,9 +222,9 @@ def skip(wake_id: WakeId, as_json: AsJson = False) -> None:
     if as_json:
         show_json(wake)
     elif wake["status"] == "pending":
-        typer.echo(f"Skipped. The next time is {show_time_and_zone(wake['nominal_at'])}.")
+        echo(f"Skipped. The next time is {show_time_and_zone(wake['nominal_at'])}.")
     else:
-        typer.echo(f"Skipped. That was the last time: it is {wake['status']}.")
+        echo(f"Skipped. That was the last time: it is {wake['status']}.")
 
 
 @app.command()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from wakeful.domain import labels
-from wakeful.domain.agents.mcp_servers import McpServer, prefix_of
+from wakeful.domain.agents.mcp_servers import McpServer, ambiguous_names, may_be_of, plain_name
 from wakeful.domain.bounds.bounds import check_bounds
 from wakeful.domain.errors import Forbidden, Invalid, NotFound
 from wakeful.domain.models.names import check_written
@@ -147,8 +147,16 @@ def offered_zone(agent: Agent) -> str | None:
 
 
 def asks_before(agent: Agent, tool: str) -> bool:
-    """Return whether a tool of this agent needs a person's approval for each call."""
-    return any(tool == name or (name.endswith("*") and tool.startswith(name[:-1])) for name in agent.ask_before)
+    """Return whether a tool of this agent needs a person's approval for each call.
+
+    A tool of an MCP server needs it by both of its names, so that NAME_* means all tools of the server NAME.
+    """
+    names = (tool, plain_name(tool))
+    return any(
+        each == name or (name.endswith("*") and each.startswith(name[:-1]))
+        for name in agent.ask_before
+        for each in names
+    )
 
 
 def _check_outside(agent: Agent, known: Known, before: Agent | None) -> None:
@@ -161,7 +169,7 @@ def _check_outside(agent: Agent, known: Known, before: Agent | None) -> None:
             )
     for name in _added("ask_before", agent, before):
         start = name.removesuffix("*")
-        is_outside = any(start.startswith(prefix_of(server)) for server in known.mcp_servers)
+        is_outside = may_be_of(known.mcp_servers, start)
         is_known = any(tool.startswith(start) for tool in known.tools) if name.endswith("*") else name in known.tools
         if not is_outside and not is_known:
             raise BadAgent(f"There is no tool {name!r}. {_nearest(name, known.tools)}", field="ask_before")
@@ -193,6 +201,15 @@ def shown_toolsets(agent: Agent) -> tuple[str, ...]:
     if not agent.subagents:  # it has none to give a task to
         hidden.add("subagents")
     return tuple(name for name in agent.toolsets if name not in hidden)
+
+
+def foreign_names(agent: Agent, toolset_of: Mapping[str, str | None]) -> list[str]:
+    """Return the names by which 0.2 may have shown an agent a tool of an MCP server, and that mean another tool now.
+
+    There, a built-in tool that the agent was shown came before one of the same name.
+    """
+    shown = {*shown_toolsets(agent), None}
+    return [name for name in ambiguous_names(agent.mcp_servers) if toolset_of.get(name, "") not in shown]
 
 
 def hidden_toolsets(agent: Agent) -> tuple[str, ...]:

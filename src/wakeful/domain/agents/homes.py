@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from secrets import token_hex
+from typing import Literal
 
 from wakeful.domain.errors import Unavailable
 
+SAVE_ID = 16  # characters of the id of a change
 WARM = timedelta(milliseconds=200)  # time that the node with the cache has to claim a run before any other may
 
 
@@ -24,6 +27,28 @@ class Home:
     database_key: str | None  # the key file of the database
     files_key: str | None  # encrypted
     last_save: str | None  # id of the last change, by which a node knows its own
+    saves: str = ""  # the last changes, the newest first: `seq:id seq:id …`, perhaps cut off in the middle of one
+
+
+def new_save_id() -> str:
+    """Return an id for a change, which never comes twice."""
+    return token_hex(SAVE_ID // 2)
+
+
+def follows(home: Home | None, before: Home | None) -> Literal["yes", "no", "unknown"]:
+    """Return whether a home, as PostgreSQL has it now, goes on from what this node has read before.
+
+    It does not if PostgreSQL was taken back meanwhile: a standby that lacked the last changes was promoted, or a backup
+    was put in place. Numbers of changes come again then, but not their ids. Unknown: too many changes were made since.
+    """
+    if before is None or before.seq == 0:
+        return "yes"
+    if home is None or home.seq < before.seq:
+        return "no"
+    known = dict(each.split(":") for each in home.saves.split() if len(each.partition(":")[2]) == SAVE_ID)
+    known[str(home.seq)] = home.last_save or ""
+    found = known.get(str(before.seq))
+    return "unknown" if found is None else "yes" if found == (before.last_save or "") else "no"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""MCP servers: parsing them from the settings file, and their public state."""
+"""MCP servers: parsing them from the settings file, the names of their tools, and their public state."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Literal, cast
@@ -9,7 +9,18 @@ from urllib.parse import urlsplit
 
 from wakeful.domain.agents.confinement import Confined
 
+# No tool of an MCP server has one of these names, whether or not an agent has the built-in tool.
+BUILT_IN = frozenset((
+    "schedule_recall", "manage_recall", "scheduler", "schedule_next_run", "cancel_next_run", "notify", "read_file",
+    "write_file", "list_files", "search_files", "fetch_url", "run_command", "spawn_agent", "read_skill", "write_skill",
+    "finish_step", "switch_profile", "more_tools", "db_schema", "db_create_table", "db_alter_table", "db_migrate",
+    "db_insert", "db_upsert", "db_update", "db_delete", "db_restore", "db_query", "db_execute", "db_define_view",
+    "db_run_view", "db_list_views", "db_drop_view", "db_import", "db_export",
+))  # fmt: skip
+_MARK = "mcp_"  # before a name that would be a built-in one
+
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _KEYS = ("command", "url", "env", "headers", "for_users", "read", "write", "network", "unconfined")
 _LIMITS = ("read", "write", "network")
 _SHORTEST_SECRET = 4  # characters
@@ -18,6 +29,7 @@ _MAX_QUOTED = 500  # characters of a program's output
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
+_VALUE_BEGINS = re.compile(r"[=\s]+")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
 
 McpKind = Literal["stdio", "http"]
@@ -46,7 +58,9 @@ class McpServer:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        return (*self.env.values(), *self.headers.values())
+        """Return everything that may be secret, and of `--key=VALUE` or `Bearer VALUE` also the value alone."""
+        whole = (*self.command[1:], self.url or "", *self.env.values(), *self.headers.values())
+        return (*whole, *(_VALUE_BEGINS.split(each, maxsplit=1)[-1] for each in whole))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +78,7 @@ class McpState:
 
 
 def hide_secrets(text: str, server: McpServer, *more: str) -> str:
-    """Return a text without the values of the server's variables and headers, and without `more`."""
+    """Return a text without the server's secrets, and without `more`."""
     # A value such as "1" or "-y" is not a secret, and hiding it would make the rest unreadable.
     hidden = [secret for secret in (*server.secrets, *more) if len(secret) >= _SHORTEST_SECRET]
     for secret in sorted(hidden, key=len, reverse=True):
@@ -82,9 +96,39 @@ def quote_last_lines(output: str) -> str:
     return f'"{quoted}"' if len(quoted) <= _MAX_QUOTED else f'"…{quoted[-_MAX_QUOTED:]}"'
 
 
-def prefix_of(name: str) -> str:
-    """Return the prefix of the names of a server's tools."""
-    return f"{name}_"
+def tool_name(server: str, tool: str) -> str:
+    """Return the name of a server's tool: SERVER_TOOL, or mcp_SERVER_TOOL if that is the name of a built-in one.
+
+    Two servers never have the same name for a tool: a server's own name has no underscore.
+    """
+    name = f"{server}_{_NOT_IN_A_NAME.sub('_', tool)}"
+    return f"{_MARK}{name}" if _is_reserved(name) else name
+
+
+def plain_name(tool: str) -> str:
+    """Return SERVER_TOOL for a tool whose name is mcp_SERVER_TOOL, and any other name as it is."""
+    plain = tool.removeprefix(_MARK)
+    return plain if plain != tool and _is_reserved(plain) else tool
+
+
+def may_be_of(servers: Iterable[str], name: str) -> bool:
+    """Return whether a tool of one of these servers may have this name, or one that starts with it."""
+    prefixes = tuple(f"{mark}{server}_" for server in servers for mark in ("", _MARK))
+    return name not in BUILT_IN and name.startswith(prefixes)
+
+
+def ambiguous_names(servers: Iterable[str]) -> list[str]:
+    """Return the names that a tool of these servers could have in 0.2, and that mean another tool since."""
+    prefixes = tuple(f"{server}_" for server in servers)
+    return sorted(name for each in BUILT_IN for name in (each, f"{_MARK}{each}") if name.startswith(prefixes))
+
+
+def _is_reserved(name: str) -> bool:
+    """Return whether it is a built-in name, with any number of marks: a server can be called mcp too."""
+    name = name.lower()
+    while name.startswith(_MARK):
+        name = name.removeprefix(_MARK)
+    return name in BUILT_IN
 
 
 def read_servers(tables: object, secret_of: SecretOf) -> tuple[dict[str, McpServer], list[str]]:
@@ -156,8 +200,13 @@ def _command(value: object) -> tuple[str, ...]:
 
 
 def _url(value: object) -> str:
-    parts = urlsplit(value) if isinstance(value, str) else None
-    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
+    try:
+        parts = urlsplit(str(value))
+        is_web = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_plain = is_web and not parts.username and not parts.password
+    except ValueError:  # whose text may have a password in it
+        is_plain = False
+    if not is_plain:
         raise ValueError("`url` is an http:// or https:// address without user name or password.")
     return str(value)
 

@@ -16,6 +16,8 @@ class Rules:
     runs_per_token: int = 60  # in an hour, booked or started by one token of a program, or by one hook
     min_every: timedelta = timedelta(seconds=10)
     max_attempts: int = 3
+    outage_hold: timedelta = timedelta(hours=1)  # how long a once-wake is tried again while its model does not answer
+    max_outage_pause: timedelta = timedelta(minutes=10)  # between two of these tries
     max_lost_starts: int = 50  # crashes before a run reached a model or tool call
     resume_chat_within: timedelta = timedelta(minutes=10)
     shed_after: timedelta = timedelta(seconds=60)  # how long a low-priority run waits for a slot

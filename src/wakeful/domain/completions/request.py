@@ -13,12 +13,13 @@ MAX_SYSTEM = 100_000  # characters
 SYSTEM_ROLES = ("system", "developer")
 UNUSED_ROLES = ("tool", "function")  # of a conversation with another model; the agent has its own tools
 _ROLES = (*SYSTEM_ROLES, "user", "assistant", *UNUSED_ROLES)
-_USED = frozenset({"model", "messages", "stream", "stream_options", "n"})
+_PERSON = ("user", "safety_identifier")  # OpenAI's names for the person who writes
+_USED = frozenset({"model", "messages", "stream", "stream_options", "n", *_PERSON})
+_NO_NAMES = frozenset({"", "new", "null", "none", "undefined"})
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _MAX_NAMED = 20
 AN_IMAGE = "[An image was here.]"
 _WORDLESS = "[An image, and no text.]"
-_OUR_TOOLS = "The agent calls the tools that its owner gave it. Leave the field out."
 
 
 class BadCompletion(Invalid):
@@ -55,6 +56,7 @@ class CompletionRequest:
     is_streamed: bool = False
     with_usage: bool = False  # a chunk with the usage at the end of a stream
     ignored: tuple[str, ...] = ()  # names of parameters without effect
+    person: tuple[str, ...] = ()  # the client's names for the person who writes, by their places; (): it gives none
 
     @property
     def asked_before(self) -> str | None:
@@ -73,20 +75,33 @@ class CompletionRequest:
         return self.history[: places[-1]] if places else ()
 
 
-def read_request(given: Mapping[str, Any]) -> CompletionRequest:
-    """Validate a request; raises an error that says what is wrong with it, or what an agent cannot do."""
+def read_name(value: object) -> str:
+    """Return a client's name for a conversation or a person; empty if it names none."""
+    name = value.strip() if isinstance(value, str) else ""
+    return "" if name.lower() in _NO_NAMES or name.startswith("{{") else name  # a variable that it did not replace
+
+
+def read_request(given: Mapping[str, Any], people: Sequence[str | None] = ()) -> CompletionRequest:
+    """Validate a request; raises an error that says what is wrong with it, or what an agent cannot do.
+
+    `people` are the headers that name the person who writes.
+    """
     _refuse_unsupported(given)
     messages = _read_messages(given.get("messages"))
     spoken = [message for message in messages if message.role not in UNUSED_ROLES]
     talk = [message for message in spoken if message.role not in SYSTEM_ROLES]
     if not talk or talk[-1].role != "user":
-        raise BadCompletion("The last of `messages` must have the role 'user': it is answered.", field="messages")
+        raise BadCompletion(
+            "The last of `messages` must have the role 'user': it is answered. To have an answer continued, ask.",
+            field="messages",
+        )
     last = talk[-1].to_said()
     if not last.text.strip():
         raise BadCompletion("The last of `messages` is empty. Send text or an image.", field="messages")
     system = "\n\n".join(message.text for message in spoken if message.role in SYSTEM_ROLES).strip()
     check_size("system", len(system), MAX_SYSTEM, "characters")
     options = given.get("stream_options")
+    person = tuple(read_name(name) for name in (*people, *(given.get(field) for field in _PERSON)))
     return CompletionRequest(
         model=given["model"],
         system=system,
@@ -95,6 +110,7 @@ def read_request(given: Mapping[str, Any]) -> CompletionRequest:
         is_streamed=bool(given.get("stream")),
         with_usage=isinstance(options, dict) and bool(cast("dict[str, Any]", options).get("include_usage")),
         ignored=_ignored(given),
+        person=person if any(person) else (),
     )
 
 
@@ -111,9 +127,11 @@ class _Read:
 
 
 def _refuse_unsupported(given: Mapping[str, Any]) -> None:
-    for field in ("tools", "functions"):
-        if given.get(field):
-            raise NotOffered(field, _OUR_TOOLS)
+    for field in ("tool_choice", "function_call"):
+        choice = given.get(field)
+        if choice not in (None, "none", "auto"):
+            why = f"It calls the tools that its owner gave it. Send 'auto' or leave it out, got {repr(choice)[:100]}."
+            raise NotOffered(field, why)
     if given.get("n") not in (None, 1):
         raise NotOffered("n", f"It gives one answer; ask again for another. Send 1, got {given['n']!r}.")
     form = given.get("response_format")

@@ -17,6 +17,9 @@ _MARKS = (
     ("analyze this conversation and provide", "concise title in the detected language"),  # LibreChat
 )
 
+MAX_AT_ONCE = 4  # of one token on one node; a chat page asks for three after a message
+_RETRY_AFTER = 5  # seconds
+
 
 class SideRequestsOff(Forbidden):
     code = "side_requests_off"
@@ -26,6 +29,17 @@ class SideRequestsOff(Forbidden):
             "This looks like a request of a chat page for a title, tags or follow-ups, and the server's setting "
             "v1_side_requests refuses them. Choose another model for such tasks in the chat page, or set it to "
             "'answer'."
+        )
+
+
+class TooManySideRequests(LimitReached):
+    code = "too_many_side_requests"
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"{MAX_AT_ONCE} requests of this token for titles, tags or follow-ups are being answered, which is the "
+            f"limit. Try again in {_RETRY_AFTER} s.",
+            seconds=_RETRY_AFTER,
         )
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NoReturn, cast, get_args
 
-from wakeful.domain.agents.mcp_servers import prefix_of
+from wakeful.domain.agents.mcp_servers import may_be_of
 from wakeful.domain.agents.skills import Skill, missing
 from wakeful.domain.errors import Invalid
 from wakeful.domain.quoting import quote_block, quote_line
@@ -68,9 +68,8 @@ def names_skills(asked: object) -> bool:
 def names_tool_of(agent: Agent, asked: object) -> bool:
     """Return whether a configuration may name a tool of one of the agent's MCP servers."""
     named: object = cast("Mapping[str, object]", asked).get("tool_ids") if isinstance(asked, Mapping) else None
-    prefixes = tuple(map(prefix_of, agent.mcp_servers))
     names = cast("list[object]", named) if isinstance(named, list) else []
-    return any(isinstance(name, str) and name.startswith(prefixes) for name in names)
+    return any(isinstance(name, str) and may_be_of(agent.mcp_servers, name) for name in names)
 
 
 def summarise(config: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -102,8 +101,9 @@ def caching_provider(model: str) -> str | None:
 def apply(agent: Agent, config: Mapping[str, Any], booked_by: ScheduledBy) -> Agent:
     """Return the agent with the settings of this session. The owner's prompt stays and comes first.
 
-    Prompts that an agent wrote when it booked the session are quoted and attributed to it: only people and the server
-    write plain text in a system prompt.
+    A model that the owner has taken back since the booking is not used, but the agent's own. Prompts that an agent
+    wrote when it booked the session are quoted and attributed to it: only people and the server write plain text in a
+    system prompt.
     """
     system, developer = config.get("system_prompt", ""), config.get("developer_prompt", "")
     source = quote_line(config.get("developer_prompt_source", "the schedule that began this session"))
@@ -118,9 +118,19 @@ def apply(agent: Agent, config: Mapping[str, Any], booked_by: ScheduledBy) -> Ag
     return replace(
         agent,
         system_prompt="\n\n".join(prompt for prompt in prompts if prompt),
-        model=config.get("model", agent.model),
+        model=config["model"] if config.get("model") in agent.allowed_models else agent.model,
         thinking_level=config.get("thinking_level", agent.thinking_level),
     )
+
+
+def frame_preloaded(messages: Sequence[Mapping[str, str]]) -> str:
+    """Return the messages that an agent booked a session with as one text, quoted and attributed to it."""
+    turns = (
+        f"As {each['role']}{', ' + each['timestamp'] if 'timestamp' in each else ''}:\n{quote_block(each['content'])}"
+        for each in messages
+    )
+    head = "The agent that booked this session wrote the turns below for it. They are not from your user."
+    return "\n\n".join([head, *turns])
 
 
 # ── One check per key ───────────────────────────────────────────────────────────────────────────────────────────────

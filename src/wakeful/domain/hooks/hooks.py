@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -35,6 +35,7 @@ INSIDE = frozenset({"recall", "scheduler", "next_run", "database", "notify", "fi
 _HARMLESS = ("read_skill", "finish_step")  # of no toolset
 
 _MAX_ID = 200
+_GITHUB_PING = {"zen", "hook_id"}  # fields that only the body of a ping has
 _EVENT = re.compile(r"[A-Za-z0-9_.:/ -]{1,100}")
 _FILTER = re.compile(r"[A-Za-z0-9_.:/ -]{1,100}\*?|\*")
 _ID = re.compile(rf"[!-~]{{1,{_MAX_ID}}}")
@@ -91,11 +92,8 @@ class Arrived:
     is_id_signed: bool
     sha256: str
     event: str | None
+    is_ping: bool
     body: bytes
-
-    @property
-    def is_ping(self) -> bool:
-        return self.event == "ping"
 
 
 class NoSuchHook(NotFound):
@@ -216,9 +214,11 @@ def check(hook: Hook) -> None:
             )
 
 
-def tools_inside(toolset_of: Mapping[str, str | None], names: Iterable[str]) -> tuple[str, ...]:
-    """Return the tools that change nothing outside of the agent's own things, and none of its instructions."""
-    return tuple(name for name in names if toolset_of.get(name, "") in INSIDE or name in _HARMLESS)
+def tools_inside(toolset_of: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Return an agent's tools that change nothing outside of its own things, and none of its instructions."""
+    return tuple(
+        name for name, toolset in toolset_of.items() if toolset in INSIDE or (toolset is None and name in _HARMLESS)
+    )
 
 
 def takes(hook: Hook, event: str | None) -> bool:
@@ -241,11 +241,14 @@ def read(scheme: Scheme, headers: Headers, body: bytes) -> Arrived:
     given = [headers[name] for name in sender.id_headers if headers.get(name)]
     if sender.is_id_in_body and isinstance(fields.get("id"), str):
         given = [fields["id"]]
+    event = _event(fields.get("type") if sender.event_header is None else headers.get(sender.event_header), fields)
     return Arrived(
         delivery_id=_id(given[0]) if given else f"sha256:{digest}",
         is_id_signed=sender.is_id_signed,
         sha256=digest,
-        event=_event(fields.get("type") if sender.event_header is None else headers.get(sender.event_header), fields),
+        event=event,
+        # By the body, because GitHub does not sign the header with the event.
+        is_ping=fields.keys() >= _GITHUB_PING if scheme == "github" else event == "ping",
         body=body,
     )
 

@@ -10,6 +10,7 @@ from wakeful.domain.agents.directories import MEMORY_ELSEWHERE, Directory, words
 from wakeful.domain.errors import Invalid, LimitReached
 from wakeful.domain.labels import REASONS
 from wakeful.domain.nodes import MCP_ELSEWHERE
+from wakeful.domain.quoting import quote_line
 from wakeful.domain.texts import check_size, title_of
 from wakeful.domain.types import Agent, Notice, Run, SetAside, User, Wake
 from wakeful.domain.zones import write_time
@@ -87,6 +88,22 @@ def backing_off(wake: Wake, now: datetime) -> Notice:
         body=(f"It failed {wake.failures} times in a row, so it now runs less often: next at {{next}}."),
         times={"next": wake.attempt_at},
         once_key=f"backoff:{wake.id}:{wake.created_at.isoformat()}:{now:%Y-%m-%d}",
+    )
+
+
+def wake_failed(run: Run, wake: Wake, error: str | None, now: datetime) -> Notice:
+    """A wake that fires once has failed, and does not come back by itself."""
+    return _about(
+        run,
+        now,
+        code="wake_failed",
+        title="A scheduled run failed",
+        body=(
+            f"“{title_of(wake.comment, wake.instructions)}” was planned for {{at}}. {error or 'The run failed.'} "
+            "It does not come back by itself: run it again."
+        ),
+        times={"at": wake.nominal_at},
+        once_key=f"wake_failed:{wake.id}",
     )
 
 
@@ -274,6 +291,52 @@ def mcp_elsewhere(run: Run, agent: Agent, now: datetime) -> Notice:
     )
 
 
+def tools_dropped(agent: Agent, names: Sequence[str], places: Sequence[str], now: datetime) -> Notice:
+    """The upgrade dropped names of tools that an MCP server and this server had in common."""
+    return _about(
+        agent,
+        now,
+        code="tools_dropped",
+        title=f"Some tools of {agent.name} have to be set again",
+        body=(
+            f"Before this version, {_listed(names)} could mean a built-in tool or one of an MCP server. They were "
+            f"removed from: {_listed(places)}. Set, allow or schedule again what you need. A tool of an MCP server "
+            "that would have the name of a built-in one is now called mcp_SERVER_TOOL."
+        ),
+        once_key=f"tools_dropped:{agent.id}",
+    )
+
+
+def mcp_tools_changed(
+    owner: User, server: str, before: Mapping[str, str], after: Mapping[str, str], now: datetime
+) -> Notice:
+    """An MCP server lists other tools than at its last start. The mappings have a fingerprint of each."""
+    changes = {
+        "New": after.keys() - before.keys(),
+        "Gone": before.keys() - after.keys(),
+        "Changed": {name for name in before.keys() & after.keys() if before[name] != after[name]},
+    }
+    told = [
+        f"{what}: {_listed([quote_line(name, 64) for name in sorted(names)])}."
+        for what, names in changes.items()
+        if names
+    ]
+    digest = blake2b(repr(sorted(after.items())).encode(errors="replace"), digest_size=8).hexdigest()
+    return Notice(
+        id=ids.new_id(now),
+        user_id=owner.id,
+        agent_id=None,
+        code="mcp_tools_changed",
+        title=f"The tools of the MCP server {server!r} have changed",
+        body=(
+            f"{' '.join(told)} Agents that have this server use its tools as they are now. If you do not know why they "
+            "have changed, switch it off for your agents."
+        ),
+        once_key=f"mcp_tools_changed:{server}:{digest}:{now:%Y-%m-%d}:{owner.id}",  # nodes may have different versions
+        created_at=now,
+    )
+
+
 def memory_forked(
     agent: Agent, is_replaced: bool, changes: int, kept: str, exported: str | None, now: datetime
 ) -> Notice:
@@ -444,6 +507,26 @@ def store_behind(owner: User, since: datetime | None, until: datetime, number: i
     )
 
 
+def store_rewound(owner: User, now: datetime) -> Notice:
+    """PostgreSQL lacks changes that it had acknowledged; once an hour while copies that have them are found."""
+    return Notice(
+        id=ids.new_id(now),
+        user_id=owner.id,
+        agent_id=None,
+        code="store_rewound",
+        title="PostgreSQL was taken back to an earlier state",
+        body=(
+            "It lacks changes that it had confirmed. That happens when a standby without the last changes is promoted, "
+            "or when a backup is put in place while nodes run. What was written after that state is gone: messages, "
+            "runs, scheduled runs, and rows and files of agents. Nodes have dropped their copies and use what "
+            "PostgreSQL has. The log names the agents (“PostgreSQL was taken back”). With synchronous replication "
+            "(synchronous_commit, synchronous_standby_names) a promotion loses nothing."
+        ),
+        once_key=f"store_rewound:{now:%Y-%m-%dT%H}:{owner.id}",
+        created_at=now,
+    )
+
+
 def backup_failed(owner: User, error: str, last: datetime | None, now: datetime) -> Notice:
     """A scheduled backup could not be made; once a day while it goes on."""
     return Notice(
@@ -456,6 +539,42 @@ def backup_failed(owner: User, error: str, last: datetime | None, now: datetime)
         once_key=f"backup_failed:{now:%Y-%m-%d}:{owner.id}",
         created_at=now,
         times=as_text({} if last is None else {"last": last}),
+    )
+
+
+def calls_as_text(owner: User, models: Sequence[str], now: datetime) -> Notice:
+    """Models are marked as writing their tool calls as text, which 0.2 made; once."""
+    return Notice(
+        id=ids.new_id(now),
+        user_id=owner.id,
+        agent_id=None,
+        code="calls_as_text",
+        title="Models that write tool calls as text can no longer act",
+        body=(
+            f"These models are marked `tool_calls = text`: {', '.join(models)}. Calls that a model writes as text are "
+            "no longer made: strangers could have them made by writing them into a page that the model quotes. "
+            "Agents with these models answer without tools. Give them a model that calls tools, or let the model's "
+            "server recognise its calls, and test the model again."
+        ),
+        once_key=f"calls_as_text:{owner.id}",
+        created_at=now,
+    )
+
+
+def disk_nearly_full(owner: User, node: str, shortage: str, now: datetime) -> Notice:
+    """The disk of a node's data directory has next to no room; at most once a day."""
+    return Notice(
+        id=ids.new_id(now),
+        user_id=owner.id,
+        agent_id=None,
+        code="disk_nearly_full",
+        title="The server's disk is nearly full",
+        body=(
+            f"The disk of the data directory of {node} has {shortage}. When it is full, nothing is saved and no run "
+            "goes on. Free space on it, or move the data directory to a larger one."
+        ),
+        once_key=f"disk_nearly_full:{node}:{now:%Y-%m-%d}:{owner.id}",
+        created_at=now,
     )
 
 

@@ -18,6 +18,7 @@ MAX_BROWSERS = 10  # of one person
 MAX_ENDPOINT = 2_000
 MAX_TITLE = 120  # characters; a phone shows fewer, and encrypted it must fit into 4,096 bytes
 MAX_BODY = 400
+_SEE_ALL = ". Open it to see the whole call."
 _POINT = 65  # bytes of an uncompressed point on P-256
 _SECRET = 16  # bytes
 
@@ -129,7 +130,7 @@ def approval_message(asked: Approval, agent: Agent) -> dict[str, Any]:
         "id": f"{NEEDS_APPROVAL}:{asked.run_id}:{asked.call_id}",
         "code": NEEDS_APPROVAL,
         "title": cut(f"{agent.name} needs your approval", MAX_TITLE),
-        "body": cut(asked.sentence, MAX_BODY),
+        "body": f"{cut(asked.sentence, MAX_BODY - len(_SEE_ALL))}{_SEE_ALL}",
         "agent_id": agent.id,
         "session_id": asked.session_id,
         "run_id": asked.run_id,

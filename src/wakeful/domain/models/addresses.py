@@ -3,7 +3,7 @@
 import ipaddress
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
-from wakeful.domain.addresses import Address
+from wakeful.domain.addresses import Address, hide_login
 from wakeful.domain.errors import Forbidden, Invalid
 from wakeful.domain.models.providers import Provider
 
@@ -35,7 +35,9 @@ class BadModelAddress(Invalid):
     code = "bad_model_address"
 
     def __init__(self, address: str, problem: str) -> None:
-        super().__init__(f"The address {address[:MAX_ADDRESS]!r} cannot be used: {problem}", field="address")
+        super().__init__(
+            f"The address {hide_login(address)[:MAX_ADDRESS]!r} cannot be used: {problem}", field="address"
+        )
 
 
 class ModelAddressRefused(Forbidden):
@@ -72,14 +74,13 @@ def check_address(provider: Provider, address: str | None) -> str:
     try:
         parts = urlsplit(address)
         _ = parts.port  # raises if it is not a number
-    except ValueError as error:
-        raise BadModelAddress(address, f"it is not a web address ({error}).") from None
+    except ValueError:  # whose text may have a part of a password in it
+        raise BadModelAddress(address, "it is not a web address.") from None
     is_plain = len(address) <= MAX_ADDRESS and all("!" <= character <= "~" for character in address)
     if parts.scheme not in ("http", "https") or not parts.hostname or not is_plain:
         raise BadModelAddress(address, "it must begin with http:// or https://, such as http://127.0.0.1:11434.")
     if parts.username is not None or parts.password is not None or parts.fragment:
-        # The message has no part of it: a password may be in there.
-        raise BadModelAddress("", "it must have no user name, password or #fragment. Give the key as `key`.")
+        raise BadModelAddress(address, "it must have no user name, password or #fragment. Give the key as `key`.")
     _check_query(provider, address, parts)
     check_host(parts.hostname)
     return _tidy(provider, parts)
@@ -129,7 +130,7 @@ def _forms(address: Address) -> list[Address]:
 def _check_query(provider: Provider, address: str, parts: SplitResult) -> None:
     names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
     if parts.query and not (provider.id == "azure" and names == ["api-version"]):
-        raise BadModelAddress(address.partition("?")[0], "it must have no ?query. Give the key as `key`.")
+        raise BadModelAddress(address, "it must have no ?query. Give the key as `key`.")
 
 
 def _tidy(provider: Provider, parts: SplitResult) -> str:

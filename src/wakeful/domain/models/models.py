@@ -10,7 +10,9 @@ from wakeful.domain.errors import Conflict, Invalid, NotFound, Unavailable
 from wakeful.domain.models.names import DEMO, NoSuchProvider, nearest
 from wakeful.domain.models.providers import PROVIDERS, Provider
 
-ToolCalls = Literal["native", "text", "none"]
+ToolCalls = Literal["native", "none"]
+# 0.2 also had `text`, and made the calls that a model wrote as text. It is read as `none`.
+StoredToolCalls = Literal["native", "text", "none"]
 Source = Literal["settings", "added"]
 
 MAX_MODELS = 200
@@ -28,8 +30,8 @@ _ID = re.compile(r"[!-~]+")
 class Abilities:
     """Limits and abilities of a model, as far as they are known; the loop plans with them.
 
-    `tool_calls` is `native` unless a test or the owner says otherwise. `text`: the model writes its calls as text.
-    `none`: it cannot call tools, so none must be sent.
+    `tool_calls` is `native` unless a test or the owner says otherwise. `none`: it cannot call tools, so none must be
+    sent.
     """
 
     context_window: int  # tokens
@@ -54,7 +56,7 @@ class Model:
     output_limit: int | None = None
     input_price: float | None = None  # dollars per million tokens
     output_price: float | None = None
-    tool_calls: ToolCalls | None = None
+    tool_calls: StoredToolCalls | None = None
     images: bool | None = None
     thinking: bool | None = None
     created_at: datetime | None = None
@@ -76,7 +78,7 @@ class ModelTest:
 
     name: str  # as written
     subject: str
-    tool_calls: ToolCalls
+    tool_calls: StoredToolCalls
     tested_at: datetime
 
 
@@ -151,6 +153,17 @@ class KeyNeeded(Invalid):
         )
 
 
+class NoCallsAsText(Invalid):
+    code = "no_calls_as_text"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "`tool_calls` must be 'native' or 'none', got 'text'. Calls that a model writes as text are no longer "
+            "made: strangers could have them made by writing them into a page that the model quotes.",
+            field="tool_calls",
+        )
+
+
 class TooManyModels(Conflict):
     code = "too_many_models"
     text = f"There are {MAX_MODELS} models, which is the limit. Remove one first."
@@ -193,6 +206,16 @@ def check_name(name: str) -> str:
             field="name",
         )
     return name
+
+
+def refuse_text(tool_calls: object) -> object:
+    if tool_calls == "text":
+        raise NoCallsAsText
+    return tool_calls
+
+
+def read_tool_calls(stored: StoredToolCalls) -> ToolCalls:
+    return "none" if stored == "text" else stored
 
 
 def suggest_name(model: str, taken: Collection[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast, get_args
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.models import models as rules
 from wakeful.domain.models.addresses import check_address
-from wakeful.domain.models.models import Model, ToolCalls
+from wakeful.domain.models.models import Model, StoredToolCalls, ToolCalls
 from wakeful.domain.models.names import nearest
 
 SecretOf = Callable[[Literal["file", "env"], str], str]  # raises ValueError with what is wrong
@@ -61,7 +61,7 @@ def _check_types(given: Mapping[str, Any]) -> None:
     for key in _FLAGS:
         if not isinstance(given.get(key, False), bool):
             raise ValueError(f"`{key}` is true or false.")
-    if given.get("tool_calls") not in (None, *get_args(ToolCalls)):
+    if given.get("tool_calls") not in (None, *get_args(StoredToolCalls)):
         raise ValueError(f"`tool_calls` is one of {', '.join(get_args(ToolCalls))}.")
     if not isinstance(given.get("address", ""), str):
         raise ValueError("`address` is a text.")

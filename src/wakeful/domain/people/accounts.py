@@ -16,8 +16,9 @@ Purpose = Literal["login", "ticket", "download"]
 SCOPES: tuple[Scope, ...] = ("read", "chat", "schedule", "admin")  # each includes the ones before it
 LOGIN_LASTS = timedelta(minutes=10)
 TICKET_LASTS = timedelta(seconds=30)
+MAX_TICKETS = 100  # of one token that are not used yet
 BROWSER_LASTS = timedelta(days=90)
-FRESH_LOGIN = timedelta(minutes=10)  # how long after its login a browser may create tokens and login links
+FRESH_LOGIN = timedelta(minutes=10)  # how long after its login a browser may make tokens and links, and change models
 
 NEW_LINK = (
     "Open a new login link: `wakeful login` makes one on the machine that runs the server, which also prints one each "
@@ -101,6 +102,19 @@ class LoginTooOld(Forbidden):
     hint = f"{NEW_LINK} Or call this route with a bearer token instead."
 
 
+class WrongProof(Forbidden):
+    """A renewal of a browser's login is refused; not as NotSignedIn, because the login itself is still valid."""
+
+    code = "wrong_proof"
+    text = "The login link or token is not known here, was used before, is too old, or is of another person."
+    hint = "`wakeful login` prints a new link on the machine that runs the server."
+
+
+class NotABrowser(Invalid):
+    code = "not_a_browser"
+    text = "Only the login of a browser is renewed. A bearer token needs no renewal."
+
+
 class WrongPass(NotSignedIn):
     code = "wrong_pass"
 
@@ -128,6 +142,41 @@ class TooManySockets(LimitReached):
         super().__init__(
             f"This token has {most} sockets open, and that is the limit. Close one, or use another token.",
             hint="The setting sockets_per_token changes the limit.",
+        )
+
+
+class TooManyTickets(LimitReached):
+    code = "too_many_tickets"
+
+    def __init__(self) -> None:
+        seconds = int(TICKET_LASTS.total_seconds())
+        super().__init__(
+            f"This token has {MAX_TICKETS} tickets that are not used yet, and that is the limit. Use one, or try again "
+            f"in {seconds} s, when they have expired.",
+            seconds=seconds,
+        )
+
+
+class TooManyConnections(LimitReached):
+    code = "too_many_connections"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"This token has {most} requests in progress, and that is the limit. Try again when one has ended.",
+            hint="The setting connections_per_token changes the limit.",
+            seconds=1,
+        )
+
+
+class TooManyWaits(LimitReached):
+    code = "too_many_waits"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"This token waits for {most} answers already, and that is the limit. Try again when one has come, or ask "
+            "without waiting.",
+            hint="The setting waits_per_token changes the limit.",
+            seconds=1,
         )
 
 

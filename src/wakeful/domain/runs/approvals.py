@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from wakeful.domain.errors import Conflict, Invalid, NotFound
+from wakeful.domain.runs.call_words import ShownArgument, show_arguments
 from wakeful.domain.types import Run
 
 # refused: no person was present. used: the call was started, so after a crash it is not known whether it happened.
@@ -31,6 +32,11 @@ class Approval:
     note: str | None = None
     asked_at: datetime
     answered_at: datetime | None = None
+
+    @property
+    def shown(self) -> tuple[ShownArgument, ...]:
+        """Return every argument, for people to read before they answer."""
+        return show_arguments(self.args)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

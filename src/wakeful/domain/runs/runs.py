@@ -1,13 +1,17 @@
 """Outcomes of runs, and recovery of runs whose owner died."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import Conflict
 from wakeful.domain.events import ErrorFrame, RunFrame, StreamStopped
 from wakeful.domain.types import Run, RunNote
+
+OUTAGE = "outage"  # why a run waits whose model did not answer
+OUTAGES = frozenset({"model_busy", "model_cut_off"})  # codes of errors that may be over later
+_FIRST_PAUSE = timedelta(minutes=1)
 
 OutcomeStatus = Literal["success", "failed", "stopped"]
 
@@ -81,6 +85,17 @@ def recover(run: Run, now: datetime, rules: Rules) -> Run:
         error = "The server was down for too long to continue by itself."
         return replace(freed, status="interrupted", reason="away_too_long", error=error, finished_at=now)
     return replace(freed, status="queued", reason="resumed", is_resuming=True)
+
+
+def try_again_at(since: datetime, now: datetime, rules: Rules) -> datetime | None:
+    """Return when to try a run again whose model has not answered since a time; None: it has been held long enough.
+
+    The pause is as long as the outage so far, and the last try is at the end of the hold.
+    """
+    ends_at = since + rules.outage_hold
+    if now >= ends_at:
+        return None
+    return min(now + min(max(now - since, _FIRST_PAUSE), rules.max_outage_pause), ends_at)
 
 
 def interrupt_restored(run: Run, now: datetime) -> Run | None:

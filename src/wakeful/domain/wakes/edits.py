@@ -21,11 +21,14 @@ class WakeFiresOnce(Invalid):
         super().__init__(f"Wake {wake_id!r} fires once, so it has no next time to skip to. Cancel it instead.")
 
 
+_NEXT_STEPS = {"running": "Stop its run instead.", "queued": "Cancel it and book a new one."}
+
+
 class WakeNotLive(Conflict):
     code = "wake_not_live"
 
     def __init__(self, wake: Wake) -> None:
-        next_step = "Stop its run instead." if wake.status == "running" else "Book a new one."
+        next_step = _NEXT_STEPS.get(wake.status, "Book a new one.")
         super().__init__(f"Wake {wake.id!r} is {wake.status}, so it can no longer be changed. {next_step}")
 
 

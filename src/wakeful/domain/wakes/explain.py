@@ -250,6 +250,11 @@ _SENTENCES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "missed": _missed,
     "started": _started,
     "scheduled": lambda detail: f"It scheduled “{detail['about']}” for {_time_of(detail['final'])}.",
+    "outage": lambda detail: f"{detail['error']} Tried again at {_time_of(detail['until'])}.",
+    "zone_rules_changed": lambda detail: (
+        f"Moved from {_time_of(detail['was'])} to {_time_of(detail['next'])}: the rules of the time zone "
+        f"{detail['zone']} have changed."
+    ),
     "replanned": lambda detail: f"Moved to {_time_of(detail['next'])}: the server's clock had been wrong.",
 }
 

@@ -226,6 +226,7 @@ def make_run(wake: Wake, piece: missed.Piece, status: RunStatus, reason: str | N
         door=wake.door,
         token_id=wake.token_id,
         token_name=wake.token_name,
+        outside_sources=wake.outside_sources,
     )
 
 

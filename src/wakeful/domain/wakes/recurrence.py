@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from itertools import islice
 from typing import Self
@@ -92,6 +92,11 @@ class Grid:
     def of(cls, wake: Wake) -> Self:
         """Return the grid of a recurring wake."""
         return cls(every=wake.every, cron=wake.cron, timezone=wake.timezone)
+
+    @property
+    def is_even(self) -> bool:
+        """Return whether it is even in elapsed time, whatever the clocks do."""
+        return self.cron is None or _admits_every_hour(self.cron)
 
     def next_after(self, anchor: datetime, after: datetime) -> datetime:
         """Return the first planned instant strictly after `after`, not before the anchor; FOREVER if there is none."""
@@ -230,11 +235,12 @@ def _end_of_first_pass(zone: ZoneInfo, at: datetime, offset: timedelta) -> datet
 
 def _clock_changes(zone: ZoneInfo, after: datetime, until: datetime) -> Iterator[datetime]:
     for year in range(after.year, until.year + 1):
-        yield from (change for change in _changes_in_year(zone, year) if after < change <= until)
+        yield from (change for change in changes_in_year(zone, year) if after < change <= until)
 
 
 @lru_cache(maxsize=1024)
-def _changes_in_year(zone: ZoneInfo, year: int) -> tuple[datetime, ...]:
+def changes_in_year(zone: tzinfo, year: int) -> tuple[datetime, ...]:
+    """Return the instants of a year at which a zone's clocks change."""
     changes: list[datetime] = []
     seen, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
     while seen < end:

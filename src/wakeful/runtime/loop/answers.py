@@ -1,7 +1,6 @@
 """Act on a reply of the model: make its tool calls, end the run with its answer, or say why there is none."""
 
 from collections.abc import AsyncGenerator, Generator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from pydantic_ai.messages import ToolCallPart
@@ -9,13 +8,14 @@ from pydantic_ai.messages import ToolCallPart
 from wakeful.domain.events import EndedEarly, RunEvent
 from wakeful.domain.frames import server_note
 from wakeful.domain.runs.repetition import without_repeats
+from wakeful.domain.runs.text_calls import has_text_call
 from wakeful.domain.types import RunNote
 from wakeful.runtime.loop.budget import NOTES
+from wakeful.runtime.loop.context.folding import MORE_TOOLS
 from wakeful.runtime.loop.context.transcript import to_data
 from wakeful.runtime.loop.model_call import Reply
 from wakeful.runtime.loop.promises import check_promise, remind
 from wakeful.runtime.loop.run_state import RunState
-from wakeful.runtime.loop.text_calls import has_text_call, take_text_calls
 from wakeful.runtime.loop.tool_calls import call_all, shown
 
 
@@ -38,12 +38,6 @@ async def act_on(state: RunState, reply: Reply) -> AsyncGenerator[RunEvent]:
         yield state.step("assistant", reply.text, to_data(reply.whole, reply.thinking, shown(calls)) | remark)
         async for event in call_all(state, calls):
             yield event
-    elif calls := take_text_calls(state, reply.text):
-        whole = replace(reply.whole, parts=calls)
-        data = to_data(whole, reply.thinking, shown(calls)) | {"written": reply.text} | remark
-        yield state.step("assistant", "", data)
-        async for event in call_all(state, calls):
-            yield event
     else:
         async for event in _answer(state, reply.text, to_data(reply.whole, reply.thinking, ()) | remark):
             yield event
@@ -64,7 +58,7 @@ def end_early(state: RunState, reason: RunNote) -> Generator[RunEvent]:
 
 async def _answer(state: RunState, text: str, data: dict[str, Any]) -> AsyncGenerator[RunEvent]:
     """End the run with an answer. If it promises later work without a booking, first remind the model, once."""
-    remark: RunNote | None = "call_as_text" if has_text_call(state, text) else None
+    remark: RunNote | None = "call_as_text" if has_text_call(text, [*state.tools, MORE_TOOLS]) else None
     promise = None if remark else await check_promise(state, text)
     if promise is not None and promise.may_remind:
         yield state.step("assistant", text, data | {"promise": promise.sentence})

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic_ai.messages import ToolCallPart
 
 from wakeful.domain.events import ApprovalAnswered, ApprovalRequested, RunEvent
+from wakeful.domain.outside import AskPerson
 from wakeful.domain.types import ClaimedRun
 from wakeful.runtime.executor import RunStopped
 from wakeful.runtime.loop.run_state import RunState
@@ -22,22 +23,33 @@ class ApprovalVerdict:
     is_in_doubt: bool  # an earlier attempt may have made the call
     is_stopped: bool = False
     refusal: ToolResult | None = None  # None: it may be called
+    approved: str | None = None  # the id of a booking that the call may change
 
 
 async def ask_person(
-    state: RunState, call: ToolCallPart, args: Mapping[str, Any], verdict: ApprovalVerdict
+    state: RunState,
+    call: ToolCallPart,
+    args: Mapping[str, Any],
+    verdict: ApprovalVerdict,
+    about: AskPerson
+    | None = None,  # what it would change; None: the agent's settings say that this tool is asked about
 ) -> AsyncGenerator[RunEvent]:
     """Ask about a call, and fill in the verdict. After a crash the question is asked again, unless it was answered."""
     approvals, tool = state.deps.approvals, call.tool_name
     # Subagents that run in parallel may have calls with the same id.
     call_id = call.tool_call_id if state.subagent_id is None else f"{state.subagent_id}.{call.tool_call_id}"
-    agent, is_resumed = state.briefing.agent, verdict.is_in_doubt
-    asked = await insist(lambda: approvals.ask(state.run, agent, call_id, tool, args, is_resumed=is_resumed))
+    agent, server, is_resumed = state.briefing.agent, state.tools[tool].server, verdict.is_in_doubt
+    request = None if about is None else about.request
+    asked = await insist(
+        lambda: approvals.ask(
+            state.run, agent, call_id, tool, args, server=server, is_resumed=is_resumed, request=request
+        )
+    )
     if asked.status == "used":
         return  # the call was started, so it stays in doubt
     verdict.is_in_doubt = False
     if asked.status == "pending":
-        yield ApprovalRequested(tool=tool, args=args, call_id=call_id, sentence=asked.sentence)
+        yield ApprovalRequested(tool=tool, args=args, call_id=call_id, sentence=asked.sentence, shown=asked.shown)
         try:
             with state.stop.cuts_off():
                 asked = await insist(partial(approvals.wait, asked, state.run))
@@ -47,8 +59,16 @@ async def ask_person(
         yield ApprovalAnswered(tool=tool, call_id=call_id, approved=asked.status == "approved", note=asked.note)
     if asked.status == "approved":
         await insist(partial(approvals.use, asked))
+        verdict.approved = None if about is None else about.wake_id
     else:
         verdict.refusal = _refused(tool, asked.note) if asked.status == "denied" else _nobody_there(tool, state.run)
+
+
+async def waits_for_answer(state: RunState, call: ToolCallPart) -> bool:
+    """Return whether an earlier attempt ended while a person was asked about a call, so that it was not made."""
+    run = state.run
+    asked = await insist(lambda: state.deps.approvals.of_run(run.id, run.user_id))
+    return any(each.call_id == call.tool_call_id and each.status in ("pending", "approved") for each in asked)
 
 
 def _refused(tool: str, note: str | None) -> ToolResult:

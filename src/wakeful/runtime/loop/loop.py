@@ -4,11 +4,13 @@ from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pydantic_ai.messages import ModelMessage
 
 from wakeful.clock import Clock
 from wakeful.domain.agents import skills
+from wakeful.domain.doors import session_config
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import EndedEarly, RunEvent, StepSaved, StreamStart
 from wakeful.domain.frames import recall_update, server_note, wake_fired
@@ -227,23 +229,29 @@ def _open(run: ClaimedRun, wake: Wake | None, saved: int) -> Generator[RunEvent]
 
 
 def _opening(wake: Wake) -> list[StepSaved]:
-    """Return the first steps of a woken run: the messages that its session begins with, and the instructions."""
+    """Return the first steps of a woken run: the messages that its session begins with, and the instructions.
+
+    If an agent booked it, the messages become one notice, and the instructions are marked as its own.
+    """
     label, kind = wake.comment or None, kind_of(wake)
     config = wake.session_config or {}
     preloaded = config.get("preloaded_messages", ()) if kind.landing == "fresh" else ()
     source = "hook" if wake.door == "hook" else "scheduled" if kind.is_schedule else wake.kind
+    said: list[tuple[str, str, dict[str, Any]]] = [
+        (each["role"], each["content"], {"preloaded": dict(each)}) for each in preloaded
+    ]
+    if said and wake.scheduled_by == "agent":
+        said = [("notice", session_config.frame_preloaded(preloaded), {"note": "preloaded"})]
     return [
-        *(
-            StepSaved(
-                role=each["role"],
-                content=each["content"],
-                data={"preloaded": dict(each)},
-                source="preloaded",
-                label=label,
-            )
-            for each in preloaded
+        *(StepSaved(role=role, content=text, data=data, source="preloaded", label=label) for role, text, data in said),
+        StepSaved(
+            role="user",
+            content=wake.instructions,
+            data={"booked_by": "agent"} if wake.scheduled_by == "agent" else None,
+            is_recall=kind.is_recall,
+            source=source,
+            label=label,
         ),
-        StepSaved(role="user", content=wake.instructions, is_recall=kind.is_recall, source=source, label=label),
     ]
 
 
@@ -258,5 +266,20 @@ async def _resume(state: RunState) -> AsyncGenerator[RunEvent]:
             state.mishaps.note(message.data["tool"], message.data["args"], message.content, code)
     async for event in call_all(state, open_calls(state.messages), is_first_begun=True):
         yield event
+    for event in _announce_model(state):
+        yield event
     for event in resume(state):
         yield event
+
+
+def _announce_model(state: RunState) -> Generator[RunEvent]:
+    """Say once in a session that the model that it was booked with is not used."""
+    booked, code = state.briefing.booked_model, "model_taken_back"
+    if booked in (None, state.model) or any((message.data or {}).get("note") == code for message in state.messages):
+        return
+    text = (
+        f"[From the server, not from your user] This session was booked with the model {booked!r}, which your owner no "
+        f"longer allows. {state.model!r} answers instead. Say so if it matters for your task."
+    )
+    yield server_note(code)
+    yield state.step("notice", text, {"note": code})

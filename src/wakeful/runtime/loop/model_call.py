@@ -26,7 +26,7 @@ from pydantic_ai.usage import RequestUsage
 
 from wakeful.domain.doors.session_config import caching_provider
 from wakeful.domain.errors import Unavailable, WakefulError
-from wakeful.domain.events import RunEvent, StreamDelta, ThinkingDelta, ThinkingEnd, Waiting
+from wakeful.domain.events import RunEvent, StreamDelta, StreamStart, ThinkingDelta, ThinkingEnd, Waiting
 from wakeful.domain.runs.repetition import RepetitionBrake
 from wakeful.runtime.loop.budget import PriceUnknown
 from wakeful.runtime.loop.context.context import BYTES_PER_TOKEN
@@ -72,6 +72,10 @@ class Reply:
 
     def __init__(self, most: int | None = None) -> None:
         self._most = MAX_SAID if most is None else most
+        self.begin()
+
+    def begin(self) -> None:
+        """Drop what an attempt before has brought."""
         self._said: list[str] = []
         self._thought: list[str] = []
         self.length = 0  # characters, those of calls too
@@ -195,6 +199,9 @@ async def ask(
             return
         async for frame in _pause(state, problem, seconds):
             yield frame
+        if reply.has_begun and is_streamed and state.depth == 0:
+            yield StreamStart()  # clients drop what was streamed since the last saved step
+        reply.begin()
 
 
 class OutOfTime(Unavailable):
@@ -222,6 +229,7 @@ class _Trying:
         self._began = self._clock.monotonic()
         self._is_asked = False
         self._silences = 0
+        self._is_cut_off = False  # the last attempt
         self.tries = 0
 
     def begin(self, stream: _Stream, *, is_streamed: bool) -> "Followed[None]":
@@ -248,15 +256,21 @@ class _Trying:
 
     def note(self, busy: ModelBusy) -> None:
         self._silences += isinstance(busy, ModelSilent)
+        self._is_cut_off = isinstance(busy, ModelCutOff)
 
     def may_go_on(self, seconds: float) -> bool:
         patience = self._state.deps.patience
         is_patient = self.tries <= patience.retries and self._silences <= patience.silences
-        return is_patient and not self.reply.has_begun and seconds < self._state.seconds_left()
+        return is_patient and not self._is_for_a_person and seconds < self._state.seconds_left()
+
+    @property
+    def _is_for_a_person(self) -> bool:
+        """Return whether an answer has broken off that a person reads: what they saw of it is not taken back."""
+        return not self._state.run.is_headless and (self.reply.has_begun or self._is_cut_off)
 
     def given_up(self, busy: ModelBusy, seconds: float) -> WakefulError:
         """Return the error: what happened, how often it was tried, and what to do."""
-        if self.reply.has_begun:
+        if self._is_for_a_person:
             return busy
         left = self._state.seconds_left()
         if isinstance(busy, ModelSilent) and left <= 0:
@@ -324,8 +338,6 @@ async def _pause(state: RunState, problem: str, seconds: float) -> AsyncGenerato
 
 async def _stream(state: RunState, messages: list[ModelMessage], tools: Sequence[Tool], trying: _Trying) -> None:
     """Ask once, and say the frames of the answer."""
-    reply = trying.reply
-    reply.calls = 0  # without those of a failed attempt
     cost = _price(state, RequestUsage(input_tokens=state.context_tokens, output_tokens=_OUTPUT))
     size = Spent(state.context_tokens + _OUTPUT, cost or 0)
     await state.budget.wait_for_room(size)

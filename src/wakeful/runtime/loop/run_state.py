@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 
 from wakeful.clock import Clock
 from wakeful.domain.events import RunEvent, StepSaved, StreamEnd
+from wakeful.domain.outside import add_sources
 from wakeful.domain.types import ClaimedRun, Message, Run, RunUsage, ServerNoteCode
 from wakeful.runtime.executor import BeforeCall, Stop
 from wakeful.runtime.loop.budget import Budget, Mishaps
@@ -67,6 +68,25 @@ class RunDeps(Protocol):
     async def is_awaited(self, run: Run, agent_id: str) -> bool: ...
 
 
+class Marks:
+    """The outside sources of a run and its subagents: those of its wake, of its session, and what it reads."""
+
+    def __init__(self, run: Run, briefing: Briefing) -> None:
+        self.sources = add_sources(run.outside_sources, briefing.outside_sources)
+        self._saved = run.outside_sources
+
+    def add(self, source: str | None) -> None:
+        if source is not None:
+            self.sources = add_sources(self.sources, [source])
+
+    def take_unsaved(self) -> tuple[str, ...] | None:
+        """Return the sources to save with the next step; None if they are saved."""
+        if self.sources == self._saved:
+            return None
+        self._saved = self.sources
+        return self.sources
+
+
 class RunState:
     """The state of one worker, the agent or a subagent. Subagents share the run's budget, stop and time limit."""
 
@@ -96,6 +116,7 @@ class RunState:
         self.has_ended = False
         self.is_reply_cut = False  # the last reply ended at the model's output limit
         self.budget = self._open_budget() if of is None else of.budget
+        self.marks = Marks(run, briefing) if of is None else of.marks
         self.tasks: set[asyncio.Task[Any]] = set() if of is None else of.tasks  # subagents and model calls of this run
         self.began: float = deps.clock.monotonic() if of is None else of.began
 
@@ -144,7 +165,11 @@ class RunState:
     def step(self, role: str, content: str, data: Mapping[str, Any] | None = None, **more: Any) -> StepSaved:
         """Add a message to the transcript, and return the event that saves it."""
         self.messages.append(self.message(role, content, data))
-        return StepSaved(role=role, content=content, data=data, usage=self.budget.usage, **more)
+        # A step of a subagent is saved as one of its parent, with the marks.
+        sources = self.marks.take_unsaved() if self.depth == 0 else None
+        return StepSaved(
+            role=role, content=content, data=data, usage=self.budget.usage, outside_sources=sources, **more
+        )
 
     def message(self, role: str, content: str, data: Mapping[str, Any] | None = None) -> Message:
         """Return a new message of this run; the store gives it an id and a position when it is saved."""

@@ -73,7 +73,8 @@ class Titles:
             log.warning("session left without a title", exc_info=True, extra={"session_id": run.session_id})
 
     async def _find(self, briefing: Briefing) -> str:
-        question = next((message.content for message in briefing.messages if message.role == "user"), "")
+        asked = (each.content for each in briefing.messages if each.role == "user" and each.source is None)
+        question = next(asked, "")  # of the person: not what a wake had booked
         name = briefing.agent.model or self._models.default
         if name == DEMO or briefing.usage is None:
             return first_words(question)

@@ -16,7 +16,8 @@ from wakeful.domain.agents.homes import HomeTaken
 from wakeful.domain.agents.profiles import SWITCH_PROFILE
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.events import RunEvent, ToolCall, ToolStarted
-from wakeful.runtime.loop.approval import ApprovalVerdict, ask_person
+from wakeful.domain.outside import AskPerson
+from wakeful.runtime.loop.approval import ApprovalVerdict, ask_person, waits_for_answer
 from wakeful.runtime.loop.arguments import TooDeep, UnreadableArguments, read_arguments, to_keep
 from wakeful.runtime.loop.context.folding import is_more_tools, unfold
 from wakeful.runtime.loop.context.transcript import INTERRUPTED
@@ -60,9 +61,17 @@ async def call_all(
             if verdict.is_stopped:
                 return
             yield _started(call)
-            performing = _follow(state, call, verdict)
-            async for event in performing.events(state.tasks):
-                yield event
+            while True:
+                performing = _follow(state, call, verdict)
+                try:
+                    async for event in performing.events(state.tasks):
+                        yield event
+                    break
+                except AskPerson as needed:
+                    async for event in ask_person(state, call, read_arguments(call), verdict, needed):
+                        yield event
+                if verdict.is_stopped:
+                    return
             result = performing.result
             for event in _note(state, call, result):
                 yield event
@@ -101,10 +110,14 @@ async def _call_together(state: RunState, calls: Sequence[ToolCallPart], *, is_b
 
 
 async def _ask_first(state: RunState, call: ToolCallPart, verdict: ApprovalVerdict) -> AsyncGenerator[RunEvent]:
-    if call.tool_name not in state.tools or not asks_before(state.briefing.agent, call.tool_name):
+    if call.tool_name not in state.tools:
+        return
+    if not asks_before(state.briefing.agent, call.tool_name):
+        if verdict.is_in_doubt:
+            verdict.is_in_doubt = not await waits_for_answer(state, call)
         return
     with suppress(UnreadableArguments):  # it is refused anyway, so no person is asked
-        args = read_arguments(call)
+        args = to_keep(read_arguments(call))
         async for event in ask_person(state, call, args, verdict):
             yield event
 
@@ -119,7 +132,7 @@ def _follow(state: RunState, call: ToolCallPart, verdict: ApprovalVerdict) -> "F
 async def _perform(
     state: RunState, call: ToolCallPart, verdict: ApprovalVerdict, *, say: Say | None = None
 ) -> ToolResult:
-    is_known = call.tool_name in state.tools or is_more_tools(state, call)
+    is_known = call.tool_name in state.tools or is_more_tools(call)
     with state.deps.tracing.tool(call.tool_name, call.tool_call_id, is_known=is_known) as span:
         span.show(TOOL_ARGUMENTS, call.args_as_json_str)
         result = await _call(state, call, verdict, say)
@@ -130,7 +143,7 @@ async def _perform(
 
 
 async def _call(state: RunState, call: ToolCallPart, verdict: ApprovalVerdict, say: Say | None) -> ToolResult:
-    if is_more_tools(state, call):
+    if is_more_tools(call):
         return unfold(state, call)
     tool = state.tools.get(call.tool_name)
     if verdict.refusal is not None:
@@ -148,12 +161,13 @@ async def _call(state: RunState, call: ToolCallPart, verdict: ApprovalVerdict, s
         await insist(lambda: files.bring_files(agent.id))
     context = ToolContext(
         # After a handover, wakes that the new agent books are its own.
-        run=state.run if state.run.agent_id == agent.id else replace(state.run, agent_id=agent.id),
+        run=replace(state.run, agent_id=agent.id, outside_sources=state.marks.sources),
         agent=agent,
         workspace=state.deps.workspace_of(agent.id),
         only=tuple(state.tools),
         skills=state.briefing.session_config.get("skills"),
         spawn=None if say is None else partial(spawn, state, call.tool_call_id, say),
+        approved=verdict.approved,
     )
     await state.before_call()
     act = partial(state.deps.tools.call, call.tool_name, args, context)
@@ -220,6 +234,7 @@ def _note(state: RunState, call: ToolCallPart, result: ToolResult) -> Generator[
         "success": result.success,
         "metadata": dict(result.metadata),
     }
+    state.marks.add(result.outside_source)
     # Created last, when it is saved: the transcript here has the same order as the one in the store.
     yield state.step("tool", result.text, data)
 

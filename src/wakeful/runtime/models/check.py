@@ -18,6 +18,7 @@ from wakeful.domain.errors import WakefulError
 from wakeful.domain.models.models import ModelKeyMissing, ModelKeyUnreadable, ToolCalls
 from wakeful.domain.models.names import DEMO, NoSuchModel
 from wakeful.domain.models.trials import ModelTrial, Problem
+from wakeful.domain.runs.text_calls import has_text_call
 from wakeful.runtime.models.errors import ModelBusy, ModelFailed, ModelSilent, ProviderMissing, quote
 from wakeful.runtime.models.providers import Models
 
@@ -30,14 +31,12 @@ _ASK = f"Call the tool {_TOOL} with the word 'ready'. If you cannot call tools, 
 _ASK_PLAIN = "Answer with the one word: ready"
 _SHOWN = 200  # characters of the answer
 _NO_TOOLS = re.compile(r"\btools?\b|\bfunctions?\b", re.IGNORECASE)
-_AS_TEXT = re.compile(  # the forms in which models write a call
-    rf'"(?:name|tool|tool_name|function|action)"\s*:\s*"{_TOOL}"|<function={_TOOL}\b|\b{_TOOL}\s*\(\s*(?:word\s*=\s*)?["{{]'
+_CALLS = "It calls tools."
+_AS_TEXT = (
+    "It wrote its tool call as text, which is not made, so agents with this model cannot use tools. Its server may "
+    "need an option for tool calls."
 )
-_NOTES: dict[ToolCalls, str] = {
-    "native": "It calls tools.",
-    "text": "It writes its tool calls as text. They are made only if nothing else is in the answer.",
-    "none": "It did not call the tool that it was offered, so agents with this model cannot use tools.",
-}
+_NONE = "It did not call the tool that it was offered, so agents with this model cannot use tools."
 _OFFERED = ToolDefinition(
     name=_TOOL,
     description="Report that you are ready.",
@@ -103,14 +102,14 @@ class ModelTests:
             patience = LOADING_PATIENCE if self._models.is_local(name) else patience
             trial = replace(trial, subject=self._models.subject(name))
             async with asyncio.timeout(patience):
-                said, tools = await self._ask(name, running)
+                said, tools, note = await self._ask(name, running)
             abilities = self._models.abilities(name)
             trial = replace(
                 trial,
                 outcome="answered",
                 said=quote(said)[:_SHOWN],
                 tool_calls=tools,
-                tools_note=_NOTES[tools],
+                tools_note=note,
                 context_window=abilities.context_window,
                 output_limit=abilities.output_limit,
             )
@@ -124,10 +123,10 @@ class ModelTests:
             trial = replace(trial, reason=str(meaning), problem=problem_of(meaning))
         return replace(trial, seconds=time.monotonic() - running.began)
 
-    async def _ask(self, name: str, running: _Running) -> tuple[str, ToolCalls]:
-        """Return what the model said, and how it called the tool."""
+    async def _ask(self, name: str, running: _Running) -> tuple[str, ToolCalls, str]:
+        """Return what the model said, and how it called the tool, also in words."""
         if name == DEMO:  # it knows sentences, not this tool
-            return "ready", "native"
+            return "ready", "native", _CALLS
         try:
             response = await self._request(name, running, _ASK, [_OFFERED])
         except Exception as error:
@@ -135,12 +134,12 @@ class ModelTests:
             if not isinstance(meaning, ModelFailed) or not _is_about_tools(meaning):
                 raise
             response = await self._request(name, running, _ASK_PLAIN, [])
-            return _text_of(response), "none"
+            return _text_of(response), "none", _NONE
         calls = [part for part in response.parts if isinstance(part, ToolCallPart) and part.tool_name == _TOOL]
         text = _text_of(response)
         if calls:
-            return text or "ready", "native"
-        return text, "text" if _AS_TEXT.search(text) else "none"
+            return text or "ready", "native", _CALLS
+        return text, "none", _AS_TEXT if has_text_call(text, [_TOOL]) else _NONE
 
     async def _request(self, name: str, running: _Running, ask: str, tools: list[ToolDefinition]) -> ModelResponse:
         """Send a request; repeat it while the server says that it is loading the model."""

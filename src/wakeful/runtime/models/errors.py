@@ -42,16 +42,11 @@ class ModelFailed(Unavailable):
         self.kind: Problem = kind
 
 
-class ModelCutOff(ModelFailed):
-    """The answer was interrupted in the middle."""
-
-    code = "model_cut_off"
-
-
 class ModelBusy(Unavailable):
     """The model cannot answer now; the same request may work later."""
 
     code = "model_busy"
+    _what = "cannot answer now"
 
     def __init__(
         self,
@@ -62,7 +57,7 @@ class ModelBusy(Unavailable):
         status: int | None = None,
         kind: Problem = "busy",
     ) -> None:
-        super().__init__(f"The model {model!r} cannot answer now: {problem}")
+        super().__init__(f"The model {model!r} {self._what}: {problem}")
         self.problem = problem
         self.retry_after = retry_after  # seconds the provider asked for
         self.status = status
@@ -71,6 +66,13 @@ class ModelBusy(Unavailable):
 
 class ModelSilent(ModelBusy):
     """The model accepted the request and sent nothing until the time limit."""
+
+
+class ModelCutOff(ModelBusy):
+    """The answer was interrupted in the middle."""
+
+    code = "model_cut_off"
+    _what = "gave no answer"
 
 
 class ProviderMissing(Conflict):

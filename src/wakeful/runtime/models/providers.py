@@ -24,7 +24,7 @@ from wakeful.domain.errors import WakefulError
 from wakeful.domain.models import limits
 from wakeful.domain.models.addresses import is_private
 from wakeful.domain.models.lists import ListedModel
-from wakeful.domain.models.models import Abilities
+from wakeful.domain.models.models import Abilities, read_tool_calls
 from wakeful.domain.models.names import DEMO, DefaultModelRemoved, NoSuchModel, check_written
 from wakeful.domain.models.providers import CHAT, PROVIDERS
 from wakeful.runtime.models import library
@@ -187,7 +187,7 @@ class Models:
         return Abilities(
             context_window=window,
             output_limit=output,
-            tool_calls=(added and added.tool_calls) or tested or "native",
+            tool_calls=read_tool_calls((added and added.tool_calls) or tested or "native"),
             images=added.images if added is not None and added.images is not None else facts.images,
             thinking=added.thinking if added is not None and added.thinking is not None else facts.thinking,
             is_window_known=bool(known),

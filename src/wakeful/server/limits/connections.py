@@ -1,8 +1,10 @@
-"""Caps on unauthenticated connections, and timeouts for unfinished requests (slowloris).
+"""Caps on connections, and timeouts for unfinished requests (slowloris).
 
 A connection is unauthenticated until it has sent a valid token. Their number is capped, in total and per address; at
-the cap, a new one replaces the oldest: a client with a token sends it within milliseconds. uvicorn itself has no
-timeout for the head of a request, nor for clients that read nothing.
+the cap, a new one replaces the oldest: a client with a token sends it within milliseconds. After that it belongs to the
+token of its last request, and each token has caps of its own. When all connections together reach their cap, the token
+or address that has most of them loses one. uvicorn itself has no timeout for the head of a request, nor for clients
+that read nothing.
 """
 
 import asyncio
@@ -11,6 +13,8 @@ import logging
 import socket
 import struct
 import termios
+from collections.abc import Generator, Iterable
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -18,6 +22,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from wakeful.domain.people.accounts import TooManyConnections, TooManySockets, TooManyWaits
 from wakeful.server.login.attempts import network_of
 from wakeful.server.proxies import TrustedProxies
 
@@ -45,11 +50,17 @@ class ClientConnection:
     """One connection, from accept to close."""
 
     transport: asyncio.Transport
-    network: str
+    holder: str  # the token of its last request, or until there is one the network of its address
     since: float  # when it started to wait for a request, or its request started
     is_busy: bool = False  # a request is in progress, or a WebSocket is open
+    is_socket: bool = False
+    is_waiting: bool = False  # its request waits for a run or a log line
     taken: int = 0  # bytes, at the last check
     taken_at: float  # when the client last read something, or there was nothing to read
+
+    @property
+    def is_idle(self) -> bool:
+        return not self.is_busy and self.transport.get_write_buffer_size() == 0
 
 
 class Connections:
@@ -61,53 +72,90 @@ class Connections:
         most: int,
         most_unauthenticated: int,
         most_per_address: int,
+        most_per_token: int,
+        most_sockets_per_token: int,
+        most_waits_per_token: int,
         seconds: float,
         trusted: TrustedProxies | None = None,
     ) -> None:
         self._most = most
         self._most_unauthenticated = most_unauthenticated
         self._most_per_address = most_per_address
+        self._most_per_token = most_per_token
+        self._most_sockets_per_token = most_sockets_per_token
+        self._most_waits_per_token = most_waits_per_token
         self._trusted = trusted or TrustedProxies(())
         self.seconds = seconds
         self._unread_seconds: float | None = None
         self.all: set[ClientConnection] = set()
-        # By network, the oldest first: dicts are ordered sets here.
+        # The oldest first: dicts are ordered sets here.
         self.unauthenticated: dict[ClientConnection, None] = {}
-        self.by_network: dict[str, dict[ClientConnection, None]] = {}
+        self.by_holder: dict[str, dict[ClientConnection, None]] = {}
         self._task: asyncio.Task[None] | None = None
 
     def add(self, transport: asyncio.Transport) -> ClientConnection:
-        """Register a new connection, and close the oldest unauthenticated one if there are too many."""
+        """Register a new connection. If there are too many, another one is closed, never the new one."""
         peer: Any = transport.get_extra_info("peername")
         address = str(peer[0]) if peer else ""
-        connection = ClientConnection(transport=transport, network=network_of(address), since=_now(), taken_at=_now())
+        network = network_of(address)
+        neighbours = self.by_holder.get(network, {})
+        # A proxy has the connections of many people.
+        if len(neighbours) >= self._most_per_address and address not in self._trusted:
+            self._close(next(iter(neighbours)))
+        elif len(self.unauthenticated) >= self._most_unauthenticated:
+            self._close(next(iter(self.unauthenticated)))
+        elif len(self.all) >= self._most:
+            self._close(_least_needed(max(self.by_holder.values(), key=len)))
+        connection = ClientConnection(transport=transport, holder=network, since=_now(), taken_at=_now())
         self.all.add(connection)
         self.unauthenticated[connection] = None
-        neighbours = self.by_network.setdefault(connection.network, {})
-        neighbours[connection] = None
-        # A proxy has the connections of many people.
-        if len(neighbours) > self._most_per_address and address not in self._trusted:
-            self._close(next(iter(neighbours)))
-        elif len(self.unauthenticated) > self._most_unauthenticated or len(self.all) > self._most:
-            self._close(next(iter(self.unauthenticated)))
+        self.by_holder.setdefault(network, {})[connection] = None
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._watch())
         return connection
 
-    def mark_authenticated(self, connection: ClientConnection) -> None:
-        """Take a connection off the cap for unauthenticated ones."""
-        if self.unauthenticated.pop(connection, connection) is None:
-            self._leave_network(connection)
+    def mark_authenticated(self, connection: ClientConnection, token_id: str, *, is_socket: bool) -> None:
+        """Take a connection off the cap for unauthenticated ones, and count it for a token.
+
+        Raises TooManySockets, or TooManyConnections if all connections of the token are busy.
+        """
+        if connection not in self.all:
+            return  # closed while its token was looked up
+        held = self.by_holder.get(token_id, {})
+        alike = [each for each in held if each is not connection and each.is_socket == is_socket]
+        if is_socket and len(alike) >= self._most_sockets_per_token:
+            raise TooManySockets(self._most_sockets_per_token)
+        if not is_socket and len(alike) >= self._most_per_token:
+            spare = _least_needed(alike)
+            if not spare.is_idle:
+                raise TooManyConnections(self._most_per_token)
+            self._close(spare)
+        self._release(connection)
+        connection.holder, connection.is_socket = token_id, is_socket
+        self.by_holder.setdefault(token_id, {})[connection] = None
+
+    @contextmanager
+    def waiting(self, connection: ClientConnection) -> Generator[None]:
+        """Count a wait for the token of a connection inside the block. Raises TooManyWaits."""
+        if sum(each.is_waiting for each in self.by_holder.get(connection.holder, ())) >= self._most_waits_per_token:
+            raise TooManyWaits(self._most_waits_per_token)
+        connection.is_waiting = True
+        try:
+            yield
+        finally:
+            connection.is_waiting = False
 
     def forget(self, connection: ClientConnection) -> None:
-        self.mark_authenticated(connection)
-        self.all.discard(connection)
+        if connection in self.all:
+            self._release(connection)
+            self.all.discard(connection)
 
-    def _leave_network(self, connection: ClientConnection) -> None:
-        neighbours = self.by_network[connection.network]
-        del neighbours[connection]
-        if not neighbours:
-            del self.by_network[connection.network]
+    def _release(self, connection: ClientConnection) -> None:
+        self.unauthenticated.pop(connection, None)
+        held = self.by_holder[connection.holder]
+        del held[connection]
+        if not held:
+            del self.by_holder[connection.holder]
 
     def _close(self, connection: ClientConnection) -> None:
         self.forget(connection)
@@ -136,6 +184,11 @@ class Connections:
         if connection.is_busy:
             return connection in self.unauthenticated and now - connection.since > _UNAUTHENTICATED_SECONDS
         return unsent == 0 and now - connection.since > self.seconds
+
+
+def _least_needed(connections: Iterable[ClientConnection]) -> ClientConnection:
+    """Return the connection whose end does the least harm: an idle one, then one that waits, then the oldest."""
+    return min(connections, key=lambda each: (not each.is_idle, not (each.is_waiting or each.is_socket)))
 
 
 class CountedHttp(H11Protocol):
@@ -183,10 +236,18 @@ def abort(state: dict[str, Any]) -> None:
         cast("ClientConnection", state["connection"]).transport.abort()
 
 
-def mark_authenticated(state: dict[str, Any]) -> None:
-    """Take the connection of a request off the cap; `state` is that of its scope."""
+def mark_authenticated(state: dict[str, Any], token_id: str, *, is_socket: bool) -> None:
+    """Count the connection of a request for a token; `state` is that of its scope."""
     if "connection" in state:
-        cast("Connections", state["connections"]).mark_authenticated(state["connection"])
+        connections = cast("Connections", state["connections"])
+        connections.mark_authenticated(state["connection"], token_id, is_socket=is_socket)
+
+
+def waiting(state: dict[str, Any], seconds: float) -> AbstractContextManager[None]:
+    """Count a request that waits for something, up to some seconds, inside the block; not if these are 0."""
+    if not seconds or "connection" not in state:
+        return nullcontext()
+    return cast("Connections", state["connections"]).waiting(state["connection"])
 
 
 def forget(state: dict[str, Any]) -> None:

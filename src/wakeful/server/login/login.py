@@ -11,14 +11,16 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, Response
+from pydantic import Field
 
 from wakeful.domain.errors import Invalid
-from wakeful.domain.people.accounts import BROWSER_LASTS, WrongLoginToken, WrongPass
+from wakeful.domain.people.accounts import BROWSER_LASTS, WrongLoginToken, WrongPass, WrongProof
 from wakeful.server.auth import AccountsDep, Reader, TriesDep
 from wakeful.server.errors import RESPONSES
 from wakeful.server.gate import COOKIE, SECURE_COOKIE
+from wakeful.server.login.attempts import Tries
 from wakeful.server.login.page import HEADERS, login_page
-from wakeful.server.rest.shapes import Done, Shape
+from wakeful.server.rest.shapes import Done, RequestBody, Shape
 from wakeful.server.routes import DoorRoute
 
 router = APIRouter(route_class=DoorRoute, tags=["login"])
@@ -44,6 +46,14 @@ class LoggedIn(Shape):
     page_secret: str
 
 
+class Proof(RequestBody):
+    """That the person at a browser that is logged in is still its user."""
+
+    proof: Annotated[
+        str, Field(min_length=1, max_length=_MAX_TOKEN, description="The code of a login link, or a token.")
+    ]
+
+
 @router.get("/login", response_class=HTMLResponse, responses=_FAILURES)
 async def show_login(request: Request, code: Annotated[str | None, Query(max_length=_MAX_CODE)] = None) -> HTMLResponse:
     """Show the login page: it sends the code of a login link, which showing does not use up, or asks for a token."""
@@ -62,7 +72,6 @@ async def log_in(
     """Exchange the code of a login link, once, or a token with the scope admin, for a cookie and its secret."""
     if (code is None) == (token is None):
         raise NothingToLogInWith
-    client = request.client.host if request.client else ""
     name = SECURE_COOKIE if _is_secure(request) else COOKIE
     earlier = request.cookies.get(name)
     browser = browser_name(request.headers.get("user-agent", "browser"))
@@ -71,11 +80,21 @@ async def log_in(
     else:
         made = await accounts.log_in(code or "", browser=browser, instead_of=earlier)
     if made is None:
-        tries.check(client)
-        tries.count(client)
+        _count(request, tries)
         raise WrongPass("login") if token is None else WrongLoginToken
     _set_cookie(response, name, made.cookie, int(BROWSER_LASTS.total_seconds()))
     return LoggedIn(page_secret=made.page_secret)
+
+
+@router.post("/login/renew")
+async def renew_login(request: Request, caller: Reader, accounts: AccountsDep, tries: TriesDep, asked: Proof) -> Done:
+    """Let this browser's login count as new, given a login code or a token with the scope admin of the same user."""
+    try:
+        await accounts.renew_login(caller, asked.proof)
+    except WrongProof:
+        _count(request, tries)
+        raise
+    return Done()
 
 
 @router.post("/logout")
@@ -86,6 +105,12 @@ async def log_out(request: Request, caller: Reader, accounts: AccountsDep, respo
         if name in request.cookies:
             _set_cookie(response, name, "", 0)
     return Done()
+
+
+def _count(request: Request, tries: Tries) -> None:
+    client = request.client.host if request.client else ""
+    tries.check(client)
+    tries.count(client)
 
 
 def _set_cookie(response: Response, name: str, value: str, max_age: int) -> None:

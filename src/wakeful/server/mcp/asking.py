@@ -9,7 +9,7 @@ from pydantic import Field
 from wakeful.domain.labels import REASONS, RUN_NOTES, RUN_STATUSES
 from wakeful.domain.types import Run, RunNote, RunStatus
 from wakeful.server.mcp.reading import find_agent
-from wakeful.server.mcp.tool import Answer, Arguments, Call, McpTool, finish
+from wakeful.server.mcp.tool import Answer, Arguments, Call, McpTool, Told, finish
 from wakeful.server.rest.runs.runs import StopAnswer, UsageShape
 from wakeful.server.rest.shapes import Id, Shape
 from wakeful.server.ws.incoming import read_message
@@ -51,7 +51,11 @@ class ToolStep(Shape):
     success: bool | None = Field(description="Null: it has not returned.")
 
 
-class RunState(Shape):
+class Stopping(Told, StopAnswer):
+    pass
+
+
+class RunState(Told):
     """A run as it is now."""
 
     run_id: str
@@ -71,21 +75,25 @@ class RunState(Shape):
 async def ask_agent(call: Call, asked: Question) -> Answer:
     content = read_message({"content": asked.message}).content
     runs, via = call.services.runs, call.caller.via
-    if asked.session_id is not None:
-        run = await finish(runs.ask(asked.session_id, call.user_id, content, via=via))
-    else:
-        agent = await find_agent(call, asked.agent)
-        run = await finish(runs.ask_in_new_session(agent.id, call.user_id, content, via))
-    return await _wait(call, run.id, asked.wait_seconds)
+    with call.waiting(asked.wait_seconds):  # from before the run, so that one too many starts none
+        if asked.session_id is not None:
+            run = await finish(runs.ask(asked.session_id, call.user_id, content, via=via))
+        else:
+            agent = await find_agent(call, asked.agent)
+            run = await finish(runs.ask_in_new_session(agent.id, call.user_id, content, via))
+        return await _wait(call, run.id, asked.wait_seconds)
 
 
 async def get_run(call: Call, asked: OneRun) -> Answer:
-    return await _wait(call, asked.run_id, asked.wait_seconds)
+    with call.waiting(asked.wait_seconds):
+        return await _wait(call, asked.run_id, asked.wait_seconds)
 
 
 async def stop_run(call: Call, asked: RunToStop) -> Answer:
-    stopped = StopAnswer.of(await finish(call.services.runs.stop(asked.run_id, call.user_id)))
-    return Answer("Stopping." if stopped.ok else "It is over already.", stopped)
+    stopped = Stopping.of(await finish(call.services.runs.stop(asked.run_id, call.user_id)))
+    later = f" But {stopped.reason}." if stopped.reason else ""
+    message = f"Stopping.{later}" if stopped.ok else "It is over already."
+    return Answer(stopped.model_copy(update={"message": message}))
 
 
 async def _wait(call: Call, run_id: str, seconds: int) -> Answer:
@@ -122,8 +130,13 @@ def _join(steps: list[ToolStep], more: list[ToolStep]) -> list[ToolStep]:
 async def _show(call: Call, run: Run, steps: list[ToolStep]) -> Answer:
     texts = await call.services.runs.texts(run)
     usage = (await call.services.runs.usage([run.id])).get(run.id)
-    is_over = run.finished_at is not None
+    is_over, message = run.finished_at is not None, _verdict(run, steps)
+    if not is_over:
+        message += f" Call get_run with run_id {run.id!r} to see what came of it."
+    elif run.status == "success" and texts.answer and run.note is None:
+        message = ""  # the answer says everything
     state = RunState(
+        message=message,
         run_id=run.id,
         agent_id=run.agent_id,
         session_id=run.session_id,
@@ -137,11 +150,7 @@ async def _show(call: Call, run: Run, steps: list[ToolStep]) -> Answer:
         steps=steps,
         usage=None if usage is None else UsageShape.model_validate(usage),
     )
-    if not is_over:
-        return Answer(f"{state.verdict} Call get_run with run_id {run.id!r} to see what came of it.", state)
-    if run.status == "success" and texts.answer:
-        return Answer(texts.answer, state)
-    return Answer("\n\n".join(filter(None, (state.verdict, texts.answer))), state)
+    return Answer(state, texts.answer if is_over else "")
 
 
 def _verdict(run: Run, steps: list[ToolStep]) -> str:
@@ -189,7 +198,7 @@ TOOLS = (
         description="Stop a run that is waiting or running.",
         scope="chat",
         arguments=RunToStop,
-        answer=StopAnswer,
+        answer=Stopping,
         act=stop_run,
         is_destructive=True,
         is_idempotent=True,

@@ -4,11 +4,10 @@ from pydantic import AwareDatetime, Field
 
 from wakeful.domain.doors.booking import BookingRequest
 from wakeful.domain.labels import REASONS
-from wakeful.domain.types import WakeKind, WakeStatus
+from wakeful.domain.types import Wake, WakeKind, WakeStatus
 from wakeful.server.mcp.reading import WakeId, describe_wake, show_wake
-from wakeful.server.mcp.tool import Answer, Arguments, Call, McpTool, arguments_of, finish
+from wakeful.server.mcp.tool import Answer, Arguments, Call, McpTool, Told, arguments_of, finish
 from wakeful.server.rest.runs.runs import RunShape
-from wakeful.server.rest.shapes import Shape
 from wakeful.server.rest.wakes.wakes import WakeShape
 from wakeful.service.wakes.bookings import BookedWake
 
@@ -17,7 +16,7 @@ class Booking(arguments_of(BookingRequest)):
     """A wake to book."""
 
 
-class Booked(Shape):
+class Booked(Told):
     """The wake that was booked, or that an earlier request had booked."""
 
     wake_id: str
@@ -37,11 +36,11 @@ class OneWake(Arguments):
     wake_id: WakeId
 
 
-class Changed(Shape):
+class Changed(Told):
     wake: WakeShape
 
 
-class Begun(Shape):
+class Begun(Told):
     run: RunShape
 
 
@@ -50,8 +49,8 @@ async def book_wake(call: Call, asked: Booking) -> Answer:
     booked = await finish(call.services.bookings.book(request, call.user_id, call.caller.via))
     wake = booked.wake
     return Answer(
-        _describe(booked, request.key),
         Booked(
+            message=_describe(booked, request.key),
             wake_id=wake.id,
             agent_id=wake.agent_id,
             agent=booked.agent.name,
@@ -69,19 +68,22 @@ async def book_wake(call: Call, asked: Booking) -> Answer:
 
 async def cancel_wake(call: Call, asked: OneWake) -> Answer:
     wake = await finish(call.services.wakes.cancel(asked.wake_id, call.user_id))
-    return Answer(f"Cancelled: {describe_wake(wake)}", Changed(wake=await show_wake(call, wake)))
+    return await _changed(call, wake, "Cancelled:")
 
 
 async def skip_wake(call: Call, asked: OneWake) -> Answer:
     wake = await finish(call.services.wakes.skip(asked.wake_id, call.user_id))
-    said = "Skipped. Next:" if wake.is_live else "Skipped. That was the last time:"
-    return Answer(f"{said} {describe_wake(wake)}", Changed(wake=await show_wake(call, wake)))
+    return await _changed(call, wake, "Skipped. Next:" if wake.is_live else "Skipped. That was the last time:")
 
 
 async def run_wake_now(call: Call, asked: OneWake) -> Answer:
     run = await finish(call.services.wakes.run_now(asked.wake_id, call.user_id, call.caller.via))
-    text = f"Run {run.id} is {run.status}. Call get_run with this id to see its answer."
-    return Answer(text, Begun(run=RunShape.model_validate(run)))
+    message = f"Run {run.id} is {run.status}. Call get_run with this id to see its answer."
+    return Answer(Begun(message=message, run=RunShape.model_validate(run)))
+
+
+async def _changed(call: Call, wake: Wake, said: str) -> Answer:
+    return Answer(Changed(message=f"{said} {describe_wake(wake)}", wake=await show_wake(call, wake)))
 
 
 def _describe(booked: BookedWake, key: str | None) -> str:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from mcp.server.lowlevel import Server
@@ -24,6 +25,7 @@ from wakeful.domain.errors import WakefulError
 from wakeful.domain.people.accounts import ScopeTooSmall, includes
 from wakeful.domain.resources import find_shortage
 from wakeful.server.auth import identity_of
+from wakeful.server.limits.connections import waiting
 from wakeful.server.mcp import asking, booking, reading
 from wakeful.server.mcp.tool import Answer, Call, McpTool
 from wakeful.server.services import Services
@@ -71,7 +73,12 @@ class Protocol:
             shown = [each.name for each in TOOLS.values() if includes(caller.scope, each.scope)]
             message = f"There is no tool {params.name[:100]!r}. This token has: {', '.join(shown)}."
             raise MCPError(INVALID_PARAMS, message)
-        call = Call(services=self._services, caller=caller, progress=context.session.report_progress)
+        call = Call(
+            services=self._services,
+            caller=caller,
+            progress=context.session.report_progress,
+            waiting=partial(waiting, request.scope["state"]),
+        )
         try:
             if not includes(caller.scope, tool.scope):
                 raise ScopeTooSmall(caller.scope, tool.scope)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -13,7 +14,7 @@ from wakeful.domain.errors import Invalid
 from wakeful.domain.people.accounts import Identity
 from wakeful.domain.texts import problem_in_words, show
 from wakeful.domain.types import Scope
-from wakeful.server.rest.shapes import Text
+from wakeful.server.rest.shapes import Shape, Text
 from wakeful.server.services import Services
 
 T = TypeVar("T")
@@ -59,18 +60,29 @@ class Call:
     services: Services
     caller: Identity
     progress: Progress
+    waiting: Callable[[float], AbstractContextManager[None]]  # takes the seconds; limited for each token
 
     @property
     def user_id(self) -> str:
         return self.caller.user.id
 
 
+class Told(Shape):
+    """The structured content of a result."""
+
+    message: str = Field("", description="What a model must know about it, such as the next step or a warning.")
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a call: for a model as text, for a program as structured content."""
+    """The result of a call. Some clients show their model the structured content, others the text."""
 
-    text: str
-    content: BaseModel
+    content: Told
+    data: str = ""  # of the content, as text
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(filter(None, (self.content.message, self.data)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +94,7 @@ class McpTool:
     description: str
     scope: Scope
     arguments: type[Arguments]
-    answer: type[BaseModel]
+    answer: type[Told]
     act: Callable[[Call, Any], Awaitable[Answer]]
     is_read_only: bool = False
     is_destructive: bool = False  # ends something

@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from wakeful.domain.doors.params import fields_of
+from wakeful.domain.outside import describe_sources
 from wakeful.domain.types import Door
 from wakeful.domain.via import describe_door
 
@@ -131,7 +132,7 @@ class Sparse(Shape):
 
 
 class CameIn(Shape):
-    """The door that a wake or a run came through, and the token or hook behind it."""
+    """The door that a wake or a run came through, the token or hook behind it, and the outside data."""
 
     door: Door | None = Field(
         description="How it was booked, or started; of the run of a wake, how the wake was booked. Null: before this "
@@ -139,6 +140,15 @@ class CameIn(Shape):
     )
     token_id: str | None = Field(description="The token or hook that booked or started it. Null: an agent's own.")
     token_name: str | None
+    outside_sources: list[str] = Field(
+        description="Where the data came from that a run has read and its user did not write: origins of web pages, "
+        "`hook:NAME`, `mcp:SERVER`; the first 5, with those of its wake and its session. Of a wake: those of the run "
+        "that booked it, or the hook that it belongs to."
+    )
+
+    @computed_field(description="The outside sources in words; null if there are none.")
+    def has_read(self) -> str | None:
+        return describe_sources(self.outside_sources) or None
 
     @computed_field(description="The door and the token in words; null for the page and for an agent's own bookings.")
     def through(self) -> str | None:
@@ -150,3 +160,9 @@ CAME_IN = frozenset(CameIn.model_fields)  # left out of the shape that it is mix
 
 class Done(Shape):
     ok: bool = True
+
+
+class Deleted(Done):
+    wakes_left: int = Field(
+        default=0, description="Wakes that are still to be cancelled, in the background. They do not fire."
+    )

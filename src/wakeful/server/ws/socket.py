@@ -45,6 +45,7 @@ TRY_LATER = 1013
 _SESSION_ID = re.compile(ID)
 _PARSE_IN_THREAD = 64 * 1024  # characters; parsing more would delay other clients
 _ONE_WRITE = 64 * 1024  # bytes, about; no more is kept for a client that reads slowly
+_RECALL_MARK = '{"type":"recall_update"'
 _END_MARKS = tuple(f'{{"type":"{name}"' for name in ENDS)
 
 
@@ -207,29 +208,49 @@ class _Watcher:
             await self._catch_up()
 
     async def _catch_up(self) -> None:
+        before = self._cursor
         while frames := await self._after_cursor():
             await self._pass_on(frames)
+        if self._cursor == before:
+            last_seq = await insist(lambda: self._stream.last_seq(self._session_id))
+            if last_seq < before:  # PostgreSQL was taken back to an earlier state
+                self._cursor = last_seq
+                await self._send(SessionSync())
 
     async def _after_cursor(self) -> list[Sent]:
         return await insist(lambda: self._stream.after(self._session_id, self._cursor))
 
     async def _pass_on(self, frames: Sequence[Sent]) -> None:
-        """Send frames, with as many in one write as fit. After a run's end, a sync may come before the next frame."""
-        first, size = 0, 0
-        for number, frame in enumerate(frames, start=1):
+        """Send frames. After a run's end, and what follows about its recall, a sync may come before the next frame."""
+        batch: list[Sent] = []
+        size = 0
+        ended: Sent | None = None
+        for frame in frames:
+            if ended is not None and not frame.text.startswith(_RECALL_MARK):
+                await self._send_batch(batch)
+                await self._sync_after(ended)
+                ended = None
+            batch.append(frame)
             size += len(frame.wire)
-            is_end = frame.text.startswith(_END_MARKS)
-            if is_end or size >= _ONE_WRITE or number == len(frames):
-                await self._send_raw(
-                    {"type": "websocket.send", "wire": b"".join(each.wire for each in frames[first:number])}
-                )
-                self._cursor = frame.seq
-                first, size = number, 0
-            if is_end:
-                await self._sync_after_end(orjson.loads(frame.text).get("run_id"))
+            if frame.text.startswith(_END_MARKS):
+                ended = frame
+            if size >= _ONE_WRITE:
+                await self._send_batch(batch)
+                size = 0
+        await self._send_batch(batch)
+        if ended is not None:
+            await self._sync_after(ended)
         self._pulse.beat()
 
-    async def _sync_after_end(self, run_id: str | None) -> None:
+    async def _send_batch(self, batch: list[Sent]) -> None:
+        """Send frames in one write, and empty the list."""
+        if batch:
+            await self._send_raw({"type": "websocket.send", "wire": b"".join(each.wire for each in batch)})
+            self._cursor = batch[-1].seq
+            batch.clear()
+
+    async def _sync_after(self, end: Sent) -> None:
+        run_id: str | None = orjson.loads(end.text).get("run_id")
         if run_id is None:
             return
         if run_id == self._joined_run or await insist(lambda: self._stream.is_headless(run_id)):

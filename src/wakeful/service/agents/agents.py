@@ -11,9 +11,11 @@ from wakeful.domain.agents import agents as rules
 from wakeful.domain.bounds.bounds import PRESETS, local_day_start
 from wakeful.domain.doors.next_run import SelfSchedulingOff
 from wakeful.domain.types import Agent, User
-from wakeful.service.runs.run_endings import cancel_wake, end_all
+from wakeful.service.runs.run_endings import cancel_wake
+from wakeful.service.wakes.departures import Departures
 from wakeful.store.runs.usage import Spent
 from wakeful.store.store import Store, Tx
+from wakeful.store.wakes.wakes import Gone
 
 _PAGE = 1_000
 _OFF = "self_scheduling_off"
@@ -35,12 +37,14 @@ class AgentService:
         clock: Clock,
         run_limit: timedelta,
         erase: Callable[[Agent], Awaitable[None]],
+        departures: Departures,
         known: Callable[[], rules.Known] = rules.Known,
     ) -> None:
         self._store = store
         self._clock = clock
         self._run_limit = run_limit
         self._known = known  # the tools and MCP servers that settings can name
+        self._departures = departures
         self._erase = erase  # destroys an agent's database
 
     async def add_user(self, user: User) -> User:
@@ -113,11 +117,12 @@ class AgentService:
 
         return await self._store.read(work)
 
-    async def change(self, agent_id: str, user: User, changes: Mapping[str, Any]) -> Agent:
-        """Change some settings of an agent; concurrent changes of other settings are kept."""
+    async def change(self, agent_id: str, user: User, change: Callable[[Agent], Mapping[str, Any]]) -> Agent:
+        """Change some settings of an agent, which `change` makes from the agent as it is then."""
 
         async def work(tx: Tx) -> Agent:
             before = await tx.agents.lock(agent_id, user.id)
+            changes = change(before)
             after = replace(before, **changes)
             if "timezone" in changes:
                 after = replace(after, offers_zone=False)
@@ -144,18 +149,24 @@ class AgentService:
         await tx.wakes.release_held(after.user_id, after.id, now)
         return changed
 
-    async def delete(self, agent_id: str, user_id: str) -> None:
-        """Delete an agent: cancel its live wakes, stop its runs, destroy its database. Its sessions stay readable."""
+    async def delete(self, agent_id: str, user_id: str) -> int:
+        """Delete an agent: cancel its live wakes, stop its runs, destroy its database. Its sessions stay readable.
+
+        Return how many wakes are left, which do not fire: the engine cancels them.
+        """
         now = self._clock.now()
 
-        async def work(tx: Tx) -> Agent:
+        async def work(tx: Tx) -> tuple[Agent, int]:
             agent = await tx.agents.get(agent_id, user_id)
-            await end_all(tx, user_id, "agent_gone", now, agent_id=agent_id)
-            await tx.hooks.delete_of_agent(agent_id)
             await tx.agents.delete(agent_id, now)
-            return agent
+            await tx.hooks.delete_of_agent(agent_id)
+            return agent, await self._departures.begin(tx, Gone(user_id=user_id, agent_id=agent_id), now)
 
-        await self._erase(await self._store.write(work))
+        agent, left = await self._store.write(work)
+        if left:
+            self._departures.left.set()
+        await self._erase(agent)
+        return left
 
 
 async def _check_profiles(tx: Tx, agent: Agent, before: Agent | None = None) -> None:

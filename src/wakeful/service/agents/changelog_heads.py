@@ -8,6 +8,7 @@ import asyncio
 import logging
 from contextvars import Context
 
+from wakeful.domain.agents.homes import Home, follows
 from wakeful.domain.errors import WakefulError
 from wakeful.store.store import Store, Tx
 
@@ -21,18 +22,25 @@ Head = tuple[int, str]  # the number of the last entry, and its hash
 class ChangelogHeads:
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._unsaved: dict[str, Head] = {}
+        self._unsaved: dict[str, tuple[Head, Home | None]] = {}
         self._saving: asyncio.Task[None] | None = None
 
-    def note(self, agent_id: str, head: Head) -> None:
-        """Remember the last entry of a changelog, and save it soon."""
-        self._unsaved[agent_id] = head
+    def note(self, agent_id: str, head: Head, home: Home | None) -> None:
+        """Remember the last entry of a changelog, and save it soon; `home`: that has it, on a shared store."""
+        self._unsaved[agent_id] = head, home
         if self._saving is None or self._saving.done():
             self._saving = asyncio.create_task(self._save_soon(), context=Context())
 
     async def of(self, agent_id: str) -> Head | None:
         """Return the last known entry, which a changelog must contain."""
-        return self._unsaved.get(agent_id) or await self._store.read(lambda tx: tx.agents.changelog_head(agent_id))
+
+        async def work(tx: Tx) -> Head | None:
+            head, home = self._unsaved.get(agent_id, (None, None))
+            if head is not None and await _is_kept(tx, agent_id, home):
+                return head
+            return await tx.agents.changelog_head(agent_id)
+
+        return await self._store.read(work)
 
     def drop(self, agent_id: str) -> None:
         """Do not save the last entry of a changelog that another node has deleted."""
@@ -61,11 +69,17 @@ class ChangelogHeads:
         self._unsaved = {}
 
         async def work(tx: Tx) -> None:
-            for agent_id, head in heads.items():
-                await tx.agents.save_changelog_head(agent_id, *head)
+            for agent_id, (head, home) in heads.items():
+                if await _is_kept(tx, agent_id, home):
+                    await tx.agents.save_changelog_head(agent_id, *head)
 
         try:
             await self._store.write(work)
         except WakefulError as error:
             self._unsaved = heads | self._unsaved  # the next write tries again
             log.warning("last entries of changelogs not saved", extra={"problem": error.message})
+
+
+async def _is_kept(tx: Tx, agent_id: str, home: Home | None) -> bool:
+    """Return whether PostgreSQL still has an entry: it may have been taken back to an earlier state since."""
+    return home is None or follows(await tx.homes.of_agent(agent_id), home) != "no"

@@ -135,7 +135,8 @@ class AgentFiles:
             if answered.is_crossing:
                 await self._warn(by.agent, answered)
         if answered.last_change and answered.last_hash:
-            self.heads.note(by.agent.id, (answered.last_change, answered.last_hash))
+            home = None if self._homes is None else self._homes.cached(by.agent.id)
+            self.heads.note(by.agent.id, (answered.last_change, answered.last_hash), home)
         self._announce(by.agent, table, last_change=answered.last_change)
         return answered
 

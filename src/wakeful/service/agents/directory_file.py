@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from wakeful.domain.errors import Unavailable
+from wakeful.domain.resources import remedy_of
 from wakeful.service.durable_files import draft_of, sync_folder
 
 FILE_NAME = "directory.json"
@@ -57,7 +58,7 @@ def load(data_dir: Path) -> DirectoryFile:
     except OSError as error:
         raise DirectoryUnusable(
             f"The data directory {str(data_dir)!r} cannot be written: {error.strerror}. "
-            "Make it writable, or set WAKEFUL_DATA_DIR to another one."
+            + remedy_of(error, "Make it writable, or set WAKEFUL_DATA_DIR to another one.")
         ) from error
     found = find(data_dir)
     assert found is not None

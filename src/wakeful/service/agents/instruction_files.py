@@ -30,7 +30,7 @@ from wakeful.domain.inbox import notices
 from wakeful.domain.resources import OutOfResources
 from wakeful.domain.types import Agent
 from wakeful.service.agents.database_files import AgentFiles
-from wakeful.service.agents.workspace import NoSuchPath, Workspace, WorkspaceLimits
+from wakeful.service.agents.workspace import NoSuchPath, PathIsLink, Workspace, WorkspaceLimits
 from wakeful.store.store import Store, Tx
 
 _LIMITS = WorkspaceLimits(bytes=1_000_000_000, file_bytes=MAX_FILE, files=10_000)
@@ -161,7 +161,11 @@ def _read_all(workspace: Path) -> tuple[list[InstructionFile], list[str]]:
     """Return an agent's instruction files, and a problem for each that cannot be read. Refuses links. Blocks."""
     found: list[InstructionFile] = []
     problems: list[str] = []
-    for path in (AGENTS_FILE, *_skill_paths(workspace)):
+    try:
+        paths = _skill_paths(workspace)
+    except PathIsLink as error:
+        paths, problems = [], [f"{SKILLS_FOLDER} was not read: {error.message}"]
+    for path in (AGENTS_FILE, *paths):
         place, name = _place(workspace, path)
         try:
             part = Workspace(place).read(name, offset=0, limit=MAX_FILE)

@@ -1,7 +1,7 @@
 """An agent's directory. All tools read and write it through this module.
 
-Every path is opened from the root, one directory at a time, through descriptors that follow no link. So `..`, links
-(also those created meanwhile), devices and pipes cannot lead out of it.
+Every path is opened from the agents' directory, one directory at a time, through descriptors that follow no link. So
+`..`, links (also in the root's place, or created meanwhile), devices and pipes cannot lead out of it.
 """
 
 import errno
@@ -34,7 +34,7 @@ MAX_NAMESAKES = 1_000  # numbered files of the same name
 
 _EXCHANGED = (errno.ENOTEMPTY, errno.ENOTDIR, errno.ELOOP, None)  # None: shutil's error for a link
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC  # may be a link: the server's owner chose it
+_DATA_DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC  # may be a link: the server's owner chose it
 # If the file was replaced by a pipe we must not block, and a terminal must not become our controlling terminal.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -64,6 +64,10 @@ class PathOutside(_PathError, Forbidden):
 class PathIsLink(_PathError, Forbidden):
     code = "path_is_link"
     text = "{} is a link, and links are not followed. Name the file it points to instead."
+
+
+class RootIsLink(PathIsLink):
+    text = "The directory {} is a link, and is not followed. Put the directory itself, or a mount, in its place."
 
 
 class NoSuchPath(_PathError, NotFound):
@@ -190,7 +194,6 @@ class Workspace:
             raise FileTooLarge(path, size, limits.file_bytes)
         self._refuse_over_quota(size - (old or 0), 0 if old is not None else len(folders) + 1, limits)
         before = self.read(path, offset=0, limit=limits.file_bytes).data if append and old else b""
-        make_private_directory(self._root)
         with self._opened(folders, path, create=True) as folder:
             _replace(folder, name, before + data)
         return len(before) + len(data)
@@ -203,8 +206,8 @@ class Workspace:
         may share a data directory, so this is a file lock. It is on the parent of the root, which the agent's confined
         programs cannot open.
         """
-        make_private_directory(self._root.parent)
-        descriptor = os.open(self._root.parent, _ROOT)
+        make_private_directory(self._root)
+        descriptor = os.open(self._root.parent, _DIRECTORY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
@@ -326,9 +329,9 @@ class Workspace:
     @contextmanager
     def _opened(self, parts: Parts, path: str, *, create: bool = False) -> Generator[int]:
         with _translated(path):
-            descriptor = os.open(self._root, _ROOT)
+            descriptor = os.open(self._root.parents[1], _DATA_DIR)
         try:
-            for part in parts:
+            for part in (*self._root.parts[-2:], *parts):  # the agent's directory, and in it the root
                 below = _open_directory(descriptor, part, path, create=create)
                 os.close(descriptor)
                 descriptor = below
@@ -338,8 +341,10 @@ class Workspace:
 
 
 def make_private_directory(path: Path) -> None:
-    """Create a directory and its parent, which only the server's user may enter."""
+    """Create a directory and its parent, which only the server's user may enter. Neither may be a link."""
     for folder in (path.parent, path):  # `parents=True` alone would give the parent the umask's mode
+        if folder.is_symlink():
+            raise RootIsLink(str(folder))
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 

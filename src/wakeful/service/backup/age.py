@@ -68,7 +68,7 @@ class Identity:
     @classmethod
     def derived(cls, key: bytes) -> "Identity":
         """Return the identity of a device key."""
-        return cls(_derive(key, b"", b"wakeful backup"))
+        return cls(derive(key, b"", b"wakeful backup"))
 
     @classmethod
     def parse(cls, text: str) -> "Identity":
@@ -96,7 +96,7 @@ class Identity:
         if len(share) != 32:
             raise _damaged_head()
         shared = X25519PrivateKey.from_private_bytes(self.secret).exchange(X25519PublicKey.from_public_bytes(share))
-        return _unseal(_derive(shared, share + self._public, _X25519), body)
+        return _unseal(derive(shared, share + self._public, _X25519), body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def _to_one(file_key: bytes, recipient: str) -> bytes:
     private = X25519PrivateKey.generate()
     share = private.public_key().public_bytes_raw()
     shared = private.exchange(X25519PublicKey.from_public_bytes(public))
-    body = ChaCha20Poly1305(_derive(shared, share + public, _X25519)).encrypt(bytes(12), file_key, None)
+    body = ChaCha20Poly1305(derive(shared, share + public, _X25519)).encrypt(bytes(12), file_key, None)
     return _stanza(b"X25519 " + _encode(share), body)
 
 
@@ -348,14 +348,15 @@ def _read_exactly(source: Readable, size: int) -> bytes:
 
 
 def _payload_cipher(file_key: bytes, nonce: bytes) -> ChaCha20Poly1305:
-    return ChaCha20Poly1305(_derive(file_key, nonce, b"payload"))
+    return ChaCha20Poly1305(derive(file_key, nonce, b"payload"))
 
 
 def _mac(file_key: bytes, head: bytes) -> bytes:
-    return hmac.new(_derive(file_key, b"", b"header"), head, sha256).digest()
+    return hmac.new(derive(file_key, b"", b"header"), head, sha256).digest()
 
 
-def _derive(key: bytes, salt: bytes, info: bytes) -> bytes:
+def derive(key: bytes, salt: bytes, info: bytes) -> bytes:
+    """Return a key for one purpose."""
     return HKDF(algorithm=SHA256(), length=32, salt=salt or None, info=info).derive(key)
 
 

@@ -1,19 +1,21 @@
 """The inside of a backup: a tar file that begins with a description and ends with a manifest of sizes and hashes.
 
-It is not compressed: most of it is encrypted, and so no member can be larger than the file itself.
+It is not compressed: most of it is encrypted, and so no member can be larger than the file itself. The manifest has a
+MAC over everything under the device key, since anyone can encrypt a file to an age recipient.
 """
 
+import hmac
 import json
 import os
 import tarfile
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Literal, cast
 
 from wakeful.domain.errors import Invalid
-from wakeful.service.backup.age import BackupDamaged, Readable
+from wakeful.service.backup.age import BackupDamaged, Readable, derive
 
 FORMAT = 1
 HEAD = "wakeful-backup.json"
@@ -25,6 +27,7 @@ PIECE = 256 * 1024  # bytes that are worked on at a time: half a millisecond, in
 _MAX_JSON = 512 * 1024 * 1024  # of the manifest: about four million files
 _BLOCK = 512
 _ENCODING = "utf-8"
+_MODE = 0o777  # bits that are kept: never setuid
 
 Kind = Literal["file", "folder", "link"]
 
@@ -33,6 +36,14 @@ class UnfitBackup(Invalid):
     """A file that was written by something else, or to do harm."""
 
     code = "unfit_backup"
+
+
+class BackupForged(Invalid):
+    code = "backup_forged"
+    text = (
+        "This backup was changed, or made by someone without the device key: its MAC does not fit the device key here. "
+        "Nothing was changed. Use another copy of it."
+    )
 
 
 class BackupIsNewer(Invalid):
@@ -59,6 +70,7 @@ class Keys:
 
     device_key: str  # hexadecimal
     settings: str | None  # the settings file
+    mac: str = ""  # of these two, since a server's manifest does not know them; empty: Wakeful 0.2 wrote it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,14 +91,16 @@ class Entry:
 class ArchiveWriter:
     """Produces the bytes of a tar file, and counts what its manifest says."""
 
-    def __init__(self) -> None:
+    def __init__(self, device_key: bytes) -> None:
+        self._device_key = device_key
+        self._content = sha256()
         self._entries: dict[str, tuple[int, str]] = {}
         self.left_out: list[str] = []  # sockets, devices, and what could not be read
         self.changed: list[str] = []  # files that became shorter while they were read
 
     def small(self, entry: Entry, data: bytes = b"") -> bytes:
         """Return a whole member."""
-        self._note(entry.name, len(data) if entry.kind == "file" else 0, sha256(data or os.fsencode(entry.target)))
+        self._note(replace(entry, size=len(data)), sha256(data or os.fsencode(entry.target)))
         return _header(entry, len(data)) + data + _padding(len(data))
 
     def file(self, entry: Entry, pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -107,24 +121,27 @@ class ArchiveWriter:
             digest.update(piece)
             left -= len(piece)
             yield piece
-        self._note(entry.name, entry.size, digest)
+        self._note(entry, digest)
         yield _padding(entry.size)
 
     def head(self, head: Head) -> bytes:
+        _add(self._content, asdict(head))
         return _json_member(HEAD, asdict(head))
 
     def finish(self) -> bytes:
         """Return the manifest and the end of the tar file."""
-        said = {"entries": self._entries, "left_out": self.left_out, "changed": self.changed}
+        mac = _mac(self._device_key, [self._content.hexdigest(), self.left_out, self.changed])
+        said = {"entries": self._entries, "left_out": self.left_out, "changed": self.changed, "mac": mac}
         return _json_member(MANIFEST, said) + bytes(2 * _BLOCK)
 
-    def _note(self, name: str, size: int, digest: Any) -> None:
-        self._entries[name] = (size, digest.hexdigest())
+    def _note(self, entry: Entry, digest: Any) -> None:
+        self._entries[entry.name] = (entry.size, digest.hexdigest())
+        _add_entry(self._content, entry, digest)
 
 
 def keys_member(keys: Keys) -> bytes:
     """Return the member with the keys, which comes before everything else."""
-    return _json_member(KEYS, asdict(keys))
+    return _json_member(KEYS, asdict(replace(keys, mac=_mac_of_keys(bytes.fromhex(keys.device_key), keys))))
 
 
 def coalesced(pieces: Generator[bytes]) -> Generator[bytes]:
@@ -139,6 +156,23 @@ def coalesced(pieces: Generator[bytes]) -> Generator[bytes]:
                 yield b"".join(waiting)
                 waiting, size = [], 0
     yield b"".join(waiting)
+
+
+def _add(content: Any, value: Any) -> None:
+    content.update(json.dumps(value).encode() + b"\n")
+
+
+def _add_entry(content: Any, entry: Entry, digest: Any) -> None:
+    _add(content, [entry.name, entry.kind, entry.size, entry.mode & _MODE, entry.target, digest.hexdigest()])
+
+
+def _mac(device_key: bytes, value: Any) -> str:
+    key = derive(device_key, b"", b"wakeful backup MAC")
+    return hmac.new(key, json.dumps(value).encode(), sha256).hexdigest()
+
+
+def _mac_of_keys(device_key: bytes, keys: Keys) -> str:
+    return _mac(device_key, [KEYS, keys.device_key, keys.settings])
 
 
 def _json_member(name: str, value: Any) -> bytes:
@@ -186,10 +220,14 @@ class _Forward:
 
 
 class ArchiveReader:
-    """Reads a tar file from its beginning to its end, and compares it with its manifest."""
+    """Reads a tar file from its beginning to its end, and compares it with its manifest and the manifest's MAC."""
 
-    def __init__(self, source: Readable) -> None:
+    def __init__(self, source: Readable, device_key: bytes | None = None) -> None:
+        """Read the head. A device key that came with the file itself would prove nothing."""
         self._source = _Forward(source)
+        self._device_key = device_key
+        self._content = sha256()
+        self.is_proven = False  # at the end: whether one who has the device key made it
         try:
             # pyright knows no type for a file object that only reads.
             self._tar = tarfile.open(  # noqa: SIM115  (closed with its source)
@@ -207,6 +245,7 @@ class ArchiveReader:
         if first is None or first.name != HEAD:
             raise _foreign()
         self.head = _parse_head(self._read_json(first))
+        _add(self._content, asdict(self.head))
         self.left_out: list[str] = []
         self.changed: list[str] = []
 
@@ -227,6 +266,7 @@ class ArchiveReader:
             for _ in pieces:
                 pass  # what the caller did not read is part of the hash, too
             self._seen[entry.name] = (entry.size, digest.hexdigest())
+            _add_entry(self._content, entry, digest)
         raise BackupDamaged("The manifest at the end of the backup is missing. Nothing was changed.")
 
     def _iterate(self) -> Iterator[tarfile.TarInfo]:
@@ -274,6 +314,28 @@ class ArchiveReader:
         missing = [name for name in expected if name not in self._seen]
         if missing:
             raise BackupDamaged(f"{missing[0]!r} is missing in the backup. Nothing was changed.")
+        if self._device_key is not None:
+            self._check_macs(self._device_key, str(manifest.get("mac", "")))
+
+    def _check_macs(self, device_key: bytes, mac: str) -> None:
+        """Raise if a MAC is there and does not fit. Wakeful 0.2 wrote none."""
+        macs = [(mac, _mac(device_key, [self._content.hexdigest(), self.left_out, self.changed]))]
+        if self.keys is not None:
+            macs.append((str(self.keys.mac), _mac_of_keys(device_key, self.keys)))
+        if any(found and not hmac.compare_digest(found.encode(errors="replace"), fit.encode()) for found, fit in macs):
+            raise BackupForged
+        self.is_proven = all(found for found, _ in macs)
+
+
+def may_be_link(name: str) -> bool:
+    """Return whether a link may have this name: only what is in a workspace or in the directory of an MCP server.
+
+    No link there is followed by the server, while anywhere else it would lead the server's own files elsewhere.
+    """
+    parts = name.split("/")
+    return (parts[0] == "agents" and len(parts) > 3 and parts[2] == "workspace") or (
+        parts[0] == "mcp" and len(parts) > 2
+    )
 
 
 def _check(member: tarfile.TarInfo) -> Entry:
@@ -289,12 +351,14 @@ def _check(member: tarfile.TarInfo) -> Entry:
     if member.issparse() or not (member.isreg() or member.isdir() or member.issym()):
         what = "a hard link" if member.islnk() else "a device, or something else than a file, folder or link"
         raise _unfit(name, f"it is {what}")
+    if member.issym() and not may_be_link(name):
+        raise _unfit(name, "it is a link outside a workspace")
     kind: Kind = "file" if member.isreg() else "folder" if member.isdir() else "link"
     return Entry(
         name=name,
         kind=kind,
         size=member.size if kind == "file" else 0,
-        mode=member.mode & 0o777,  # never setuid
+        mode=member.mode & _MODE,
         mtime=member.mtime,
         target=member.linkname if kind == "link" else "",
     )

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import apsw
 
-from wakeful.service.backup.archive import PIECE, ArchiveWriter, Entry, Head, coalesced
+from wakeful.service.backup.archive import PIECE, ArchiveWriter, Entry, Head, coalesced, may_be_link
 from wakeful.service.backup.threads import to_its_end
 from wakeful.store.backup.postgres_snapshot import PostgresSnapshot
 from wakeful.store.drivers.sqlite import size_of
@@ -157,12 +157,13 @@ def _is_read(path: str) -> bool:
 
 async def stream(
     head: Head,
+    device_key: bytes,
     settings: str | None,
     store: EmbeddedContents | PostgresSnapshot,
     on_written: Callable[[int], None] = lambda _: None,
 ) -> AsyncGenerator[bytes]:
     """Yield the inside of a backup in pieces."""
-    archive = ArchiveWriter()
+    archive = ArchiveWriter(device_key)
     yield archive.head(head)
     if settings is not None:
         yield archive.small(Entry(name=SETTINGS), settings.encode())
@@ -196,10 +197,13 @@ async def _tables(archive: ArchiveWriter, snapshot: PostgresSnapshot) -> AsyncGe
 
 
 def tree(archive: ArchiveWriter, root: Path, name: str, is_skipped: Callable[[str], bool]) -> Iterator[bytes]:
-    """Yield a folder and everything in it. Links are kept as links; sockets, fifos and devices are left out."""
+    """Yield a folder and everything in it. Links in workspaces are kept; others, sockets and devices are left out."""
     try:
         handle = os.open(root, _FOLDER)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:  # a link, too
+        archive.left_out.append(name)
         return
     yield from _folder(archive, handle, name, is_skipped)
 
@@ -222,7 +226,7 @@ def _in_folder(
 ) -> Iterator[bytes]:
     try:
         status = os.stat(name, dir_fd=handle, follow_symlinks=False)
-        if stat.S_ISLNK(status.st_mode):
+        if stat.S_ISLNK(status.st_mode) and may_be_link(path):
             target = os.readlink(name, dir_fd=handle)
             yield archive.small(Entry(name=path, kind="link", mode=0o777, mtime=status.st_mtime, target=target))
             return

@@ -52,14 +52,16 @@ class BackupSource:
             if self.is_live:
                 await self.database.checkpoint()  # the journal is copied besides the file
             head = replace(head, schema=await asyncio.to_thread(self._schema))
-            async with aclosing(contents.stream(head, settings, self._embedded(), on_written)) as pieces:
+            async with aclosing(
+                contents.stream(head, self.device_key, settings, self._embedded(), on_written)
+            ) as pieces:
                 async for piece in pieces:
                     yield piece
             return
         async with open_snapshot(self.postgres_url) as snapshot:
             elsewhere = await snapshot.agents_elsewhere()
             head = replace(head, schema=snapshot.schema, agents_elsewhere=elsewhere)
-            async with aclosing(contents.stream(head, settings, snapshot, on_written)) as pieces:
+            async with aclosing(contents.stream(head, self.device_key, settings, snapshot, on_written)) as pieces:
                 async for piece in pieces:
                     yield piece
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -13,7 +14,7 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.completions import answer, history, models
 from wakeful.domain.completions.history import ClientKey, ClientSession, Keys
 from wakeful.domain.completions.request import AN_IMAGE, CompletionRequest, Said
-from wakeful.domain.completions.side_requests import BudgetUsedUp, SideRequestsOff
+from wakeful.domain.completions.side_requests import MAX_AT_ONCE, BudgetUsedUp, SideRequestsOff, TooManySideRequests
 from wakeful.domain.errors import Conflict, Unavailable
 from wakeful.domain.people.accounts import Identity
 from wakeful.domain.runs import versions
@@ -25,6 +26,7 @@ from wakeful.service.runs.runs import NOTHING, Attached, RunService, name_images
 from wakeful.service.runs.token_brake import check_brake
 from wakeful.service.sessions.following import Following, Frame
 from wakeful.service.sessions.sessions import all_messages
+from wakeful.store.runs.runs import NoSuchRun
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
@@ -118,6 +120,7 @@ class Completions:
         self.quiet = QUIET
         self.wait_seconds: float = WAIT_SECONDS
         self._stops: set[asyncio.Task[None]] = set()
+        self._asides: Counter[str] = Counter()  # side requests in progress, by token
 
     def now(self) -> datetime:
         return self._clock.now()
@@ -186,30 +189,51 @@ class Completions:
     async def answer_aside(self, caller: Identity, request: CompletionRequest) -> Completion:
         """Have an agent's model answer a chat page's request about a conversation: no session, tools or wakes.
 
-        It counts in the agent's budget of the day.
+        It counts in the agent's budget of the day, and against the brake of its token.
         """
         if not self._answers_side_requests:
             raise SideRequestsOff
+        if self._asides[caller.token_id] >= MAX_AT_ONCE:
+            raise TooManySideRequests
+        self._asides[caller.token_id] += 1
+        try:
+            return await self._answer_aside(caller, request)
+        finally:
+            self._asides -= Counter((caller.token_id,))  # which drops those at 0
+
+    async def _answer_aside(self, caller: Identity, request: CompletionRequest) -> Completion:
         agent = models.find_agent(request.model, await self._agents.of_user(caller.user.id))
         spent = (await self._agents.usage(agent.id, caller.user.id)).spent
         limits = ((spent.tokens, agent.budgets.day_tokens), (spent.cost_micros, agent.budgets.day_cost_micros))
         if any(most is not None and used >= most for used, most in limits):
             raise BudgetUsedUp(agent.name)
-        said = await self._ask_aside(agent, request.system, request.last.text)
-        self._metrics.note_model_call(said.model, said.seconds, said.input_tokens, said.output_tokens, said.cost_micros)
         now = self._clock.now()
         usage = RunUsage(
-            run_id=ids.new_id(now),  # of no run: only the agent's total counts
+            run_id=f"side/{caller.token_id}/{ids.new_id(now)}",  # of no run; token_uses.sql counts it
             agent_id=agent.id,
             user_id=caller.user.id,
             at=now,
-            model=said.model,
-            input_tokens=said.input_tokens,
-            output_tokens=said.output_tokens,
-            cost_micros=said.cost_micros,
-            model_calls=1,
+            model=agent.model or "",
+            cost_micros=0,
         )
-        await self._runs.save_usage(usage)
+
+        async def note(tx: Tx) -> None:
+            await check_brake(tx, caller.via, now, self._rules, is_side_request=True)
+            await tx.usage.save(usage)
+
+        await self._store.write(note)  # before the answer, so that those at the same time count too
+        said = await self._ask_aside(agent, request.system, request.last.text)
+        self._metrics.note_model_call(said.model, said.seconds, said.input_tokens, said.output_tokens, said.cost_micros)
+        await self._runs.save_usage(
+            replace(
+                usage,
+                model=said.model,
+                input_tokens=said.input_tokens,
+                output_tokens=said.output_tokens,
+                cost_micros=said.cost_micros,
+                model_calls=1,
+            )
+        )
         return Completion(text=said.text, input_tokens=said.input_tokens, output_tokens=said.output_tokens)
 
     async def aclose(self) -> None:
@@ -277,7 +301,9 @@ async def _find(
         session = await tx.sessions.get(known.session_id, user_id)
         return _Place(session) if key.is_session else await _find_version(tx, session, known, request)
     if keys.before is not None:
-        known = await _match(tx, request, await tx.client_sessions.by_history(user_id, keys.before))
+        others = await tx.client_sessions.by_history(user_id, keys.before)
+        # One with another key is a chat of its own, of which the client has a copy.
+        known = await _match(tx, request, [each for each in others if not keys.client or not each.client_key])
     return None if known is None else _Place(await tx.sessions.get(known.session_id, user_id))
 
 
@@ -287,24 +313,40 @@ async def _find_version(tx: Tx, session: Session, known: ClientSession, request:
     if history.is_next(request, steps):
         if history.compare_answer(request.answer_before, steps, is_over=False) != "other":
             return _Place(session)
-        is_earlier = history.has_earlier_answer(request, await all_messages(tx, session.id))
-        return None if is_earlier else _Place(session)
-    replaced = history.find_replaced(request, versions.current(await all_messages(tx, session.id)))
-    return None if replaced is None else _Place(session, replaces=replaced.id)
+        is_other = history.has_other_answer(request, await all_messages(tx, session.id))
+        return None if is_other else _Place(session)
+    messages = await all_messages(tx, session.id)
+    replaced = history.find_replaced(request, versions.current(messages))
+    if replaced is None:
+        return None
+    if not history.has_other_answer(request, messages, replaced):
+        return _Place(session, replaces=replaced.id)
+    # Open WebUI asks for "More concise" with a message that it then leaves out: its answer is that to the one before.
+    is_last = history.compare_answer(request.answer_before, steps, is_over=True) == "same"
+    return _Place(session) if is_last else None
 
 
 async def _match(tx: Tx, request: CompletionRequest, known: Sequence[ClientSession]) -> ClientSession | None:
-    """Return the session whose answer is in the client's history; else one of whose answer a part is there."""
-    part = None
+    """Return the session whose answer is in the client's history, or of whose answer a part is there.
+
+    None if several are: the one may be another person's.
+    """
+    same: list[ClientSession] = []
+    parts: list[ClientSession] = []
     for each in known:
-        run = await tx.runs.read(each.run_id)
-        is_over = run.status not in ("queued", "running")
-        kind = history.compare_answer(request.answer_before, await tx.sessions.steps_of(run.id), is_over=is_over)
-        if kind == "same":
-            return each
-        if kind == "part" and part is None:
-            part = each
-    return part
+        steps, is_over = await tx.sessions.steps_of(each.run_id), await _is_over(tx, each.run_id)
+        kind = history.compare_answer(request.answer_before, steps, is_over=is_over)
+        if kind != "other":
+            (same if kind == "same" else parts).append(each)
+    found = same or parts
+    return found[0] if len(found) == 1 else None
+
+
+async def _is_over(tx: Tx, run_id: str) -> bool:
+    try:
+        return (await tx.runs.read(run_id)).status not in ("queued", "running")
+    except NoSuchRun:  # an old one, which was deleted
+        return True
 
 
 def _client_session(session: Session, run: Run, keys: Keys) -> ClientSession:

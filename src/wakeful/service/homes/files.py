@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 
-from wakeful.domain.agents.homes import HomeFile
+from wakeful.domain.agents.homes import Home, HomeFile
 
 PIECE = 1024 * 1024  # bytes
 MAX_DEPTH = 64  # of folders
@@ -66,6 +66,7 @@ class KnownFiles:
     """The files here that are equal to those of a home, with their digests, as of one of its changes."""
 
     seq: int = 0  # of a home without files
+    home: Home | None = None  # as it was then
     files: dict[str, tuple[Seen, HomeFile]] = field(default_factory=dict[str, tuple[Seen, HomeFile]])
     left_out: set[str] = field(default_factory=set[str])  # paths that were logged
     void: set[str] = field(default_factory=set[str])  # paths with changes here that must not be saved

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from secrets import token_bytes, token_hex
+from secrets import token_bytes
 from typing import Any, TypeVar
 
 from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnavailable, DatabaseUnreadable, DataTimeout
@@ -26,8 +26,9 @@ from wakeful.agentdb.files.pages import CacheBroken, Changes, Piece, Place
 from wakeful.agentdb.keys.agent_keys import Vault
 from wakeful.agentdb.process.engine import DatabaseEngine
 from wakeful.clock import Clock
-from wakeful.domain.agents.homes import Home, HomeTaken
+from wakeful.domain.agents.homes import Home, HomeTaken, follows, new_save_id
 from wakeful.domain.errors import StoreUnavailable, WakefulError
+from wakeful.domain.inbox import notices
 from wakeful.domain.news import DatabaseChanged, HomeChanged
 from wakeful.service.homes import files as home_files
 from wakeful.service.homes import keys as home_keys
@@ -285,6 +286,11 @@ class Homes:
         cache = self._caches.get(agent_id)
         return None if cache is None else cache.home.pages_seq
 
+    def cached(self, agent_id: str) -> Home | None:
+        """Return the home that the cache of a database is equal to."""
+        cache = self._caches.get(agent_id)
+        return None if cache is None else cache.home
+
     def lacks_pages(self, agent_id: str) -> bool:
         cache = self._caches.get(agent_id)
         return cache is not None and cache.lacks_pages
@@ -355,15 +361,27 @@ class Homes:
         if of_database:
             await self._match_pages(agent_id, home, may_lack_pages=may_lack_pages)
         known = self._known_files(agent_id, of_database=of_database)
-        if home is not None and (known.void or known.seq != _files_seq(home, of_database=of_database)):
-            await self._bring_files(home, known, of_database=of_database)
+        if home is None:
+            return
+        going_on = follows(home, known.home)
+        if going_on == "yes" and not known.void and known.seq == _files_seq(home, of_database=of_database):
+            known.home = home
+            return
+        if going_on == "no":
+            await self._report_rewind(home.agent_id)
+        await self._bring_files(home, known, of_database=of_database)
 
     async def _match_pages(self, agent_id: str, home: Home | None, *, may_lack_pages: bool) -> None:
         cache = self._caches.get(agent_id)
         if cache is not None and not self._is_whole(agent_id, cache):
             log.warning("cache of a database damaged or deleted", extra={"agent_id": agent_id})
             cache = None
+        if cache is not None and (going_on := follows(home, cache.home)) != "yes":
+            cache = None
+            if going_on == "no":
+                await self._report_rewind(agent_id)
         if home is not None and cache is not None and cache.home.pages_seq == home.pages_seq:
+            self._caches[agent_id] = replace(cache, home=home)
             return
         if home is None or home.page_count == 0:
             if self._vault.has_anything(agent_id):
@@ -396,15 +414,20 @@ class Homes:
             since, target = cache.home.pages_seq, path
         await on_disk(path.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
 
-        async def work(tx: Tx) -> tuple[Home, int]:
+        async def work(tx: Tx) -> tuple[Home, int] | None:
             home = await tx.homes.of_agent(agent_id)
-            assert home is not None
+            if home is None or (cache is not None and follows(home, cache.home) != "yes"):
+                return None
             async for piece in tx.homes.pages_since(agent_id, since):
                 await on_disk(pages.write, target, iter([piece]))
             # All of them, also if only some are brought: an older copy here must not stand in for a lost page.
             return home, await tx.homes.count_pages(agent_id)
 
-        home, count = await self._store.read(work)
+        brought = await self._store.read(work)
+        if brought is None:  # PostgreSQL was taken back just now
+            await self._match_pages(agent_id, await self._read(agent_id), may_lack_pages=may_lack_pages)
+            return
+        home, count = brought
         if home.page_count == 0 or home.database_key is None:  # erased meanwhile
             await self.drop(agent_id)
             self._caches[agent_id] = _Cache(home=home, place=None)
@@ -425,9 +448,20 @@ class Homes:
             now = await tx.homes.of_agent(home.agent_id)
             assert now is not None
             await self._sync(now).bring(tx, known, _folders(of_database=of_database))
-            known.seq = _files_seq(now, of_database=of_database)
+            known.seq, known.home = _files_seq(now, of_database=of_database), now
 
         await self._store.read(work)
+
+    async def _report_rewind(self, agent_id: str) -> None:
+        """Log that PostgreSQL lacks what it had, and notify the owners once an hour."""
+        log.error("PostgreSQL was taken back, so the copy here is dropped", extra={"agent_id": agent_id})
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> None:
+            for owner in await tx.accounts.hold_owners():
+                await tx.notices.add(notices.store_rewound(owner, now))
+
+        await self._store.write(work)
 
     def _known_files(self, agent_id: str, *, of_database: bool) -> KnownFiles:
         return self._known.setdefault((agent_id, of_database), KnownFiles())
@@ -497,7 +531,7 @@ class Homes:
         )
 
     async def _save_once(self, home: Home, run_id: str | None, unsaved: _Unsaved) -> Home | None:
-        save_id, changes = token_hex(8), unsaved.changes
+        save_id, changes = new_save_id(), unsaved.changes
         is_small = changes is None or len(changes.sources) <= pages.PIECE
         is_single = is_small and unsaved.files is None and unsaved.page_count >= home.page_count
 
@@ -553,7 +587,7 @@ class Homes:
             known.files |= unsaved.files.changed
             for path in unsaved.files.deleted:
                 del known.files[path]
-        known.seq = _files_seq(saved, of_database=unsaved.of_database)
+        known.seq, known.home = _files_seq(saved, of_database=unsaved.of_database), saved
         if not unsaved.of_database:
             return
         cache, path = self._caches[agent_id], self._path(agent_id)

@@ -23,6 +23,7 @@ from wakeful.domain.inbox import notices
 from wakeful.domain.types import Agent
 from wakeful.service.agents.database_files import AgentFiles
 from wakeful.service.agents.directories import Directories
+from wakeful.service.agents.workspace import RootIsLink
 from wakeful.service.homes.adoption import Adoption
 from wakeful.service.homes.exported import write_tables
 from wakeful.service.homes.homes import FILE_FOLDERS
@@ -70,6 +71,9 @@ class MovingIn:
 
     async def _move(self, agent: Agent) -> None:
         old = self._folder / agent.id
+        for each in (old, *(old / name for name in FILE_FOLDERS)):
+            if each.is_symlink():  # its content may be anything of this machine
+                raise RootIsLink(str(each))
         async with _locked(old):
             if not old.is_dir():  # another node on this directory has moved it meanwhile
                 return

@@ -14,6 +14,7 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.hooks import hooks as rules
 from wakeful.domain.hooks import notices, schemes
 from wakeful.domain.hooks.hooks import Arrived, Hook, HookDelivery
+from wakeful.domain.outside import HOOK
 from wakeful.domain.types import Agent, Notice, Wake
 from wakeful.domain.via import Via, stamp
 from wakeful.domain.wakes.create import create
@@ -118,8 +119,12 @@ class Receiving:
 
     async def _take(self, tx: Tx, hook: Hook, arrived: Arrived, now: datetime, *, is_test: bool) -> Received:
         seen = await _find_same(tx, hook, arrived)
+        is_wanted = is_test or (not arrived.is_ping and rules.takes(hook, arrived.event))
         if seen is not None:
-            return Received(answer="duplicate", delivery=seen)
+            if not is_wanted or seen.outcome not in ("ping", "filtered") or seen.event == arrived.event:
+                return Received(answer="duplicate", delivery=seen)
+            # GitHub does not sign the event: someone may have sent the body before, as an event that starts nothing.
+            await tx.hooks.delete_delivery(seen.id)
         made = HookDelivery(
             id=ids.new_id(now),
             hook_id=hook.id,
@@ -130,7 +135,7 @@ class Receiving:
             outcome="run",
             size=len(arrived.body),
         )
-        if not is_test and (arrived.is_ping or not rules.takes(hook, arrived.event)):
+        if not is_wanted:
             made = replace(made, outcome="ping" if arrived.is_ping else "filtered")
             await tx.hooks.add_delivery(made, None)
         else:
@@ -185,7 +190,8 @@ class Receiving:
             session_config={"tool_ids": list(tools)} if is_fresh else None,
             tools=tools,
         )
-        return stamp(replace(wake, slot=slot), Via(door="hook", token_id=hook.id, token_name=hook.name))
+        wake = replace(wake, slot=slot, outside_sources=(f"{HOOK}{hook.name}",))
+        return stamp(wake, Via(door="hook", token_id=hook.id, token_name=hook.name))
 
     async def _note(self, hook: Hook, why: str, notice: Notice) -> None:
         """Save why a hook last refused something, with one notice a day; at most once a minute, however many come."""

@@ -6,11 +6,13 @@ and once a minute.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Literal
 
 from wakeful.domain.errors import StoreUnavailable
-from wakeful.domain.models.models import Model, ModelTest, ToolCalls
+from wakeful.domain.inbox import notices
+from wakeful.domain.models.models import Model, ModelTest, StoredToolCalls
 from wakeful.domain.models.names import DEMO, check_written
 from wakeful.domain.news import LookAgain, ModelsChanged
 from wakeful.service.models import keys
@@ -58,6 +60,13 @@ class ModelCatalog:
     def names(self) -> list[str]:
         return sorted({*self.from_settings, *self._added})
 
+    @property
+    def calls_as_text(self) -> list[str]:
+        """Return the models that their owner, the settings file or their last test, by 0.2, has marked `text`."""
+        marks = {name: test.tool_calls for name, test in self._tests.items()}
+        marks |= {model.name: model.tool_calls for model in self.all() if model.tool_calls is not None}
+        return sorted(name for name, mark in marks.items() if mark == "text")
+
     def all(self) -> list[Model]:
         return [model for name in self.names if (model := self.find(name)) is not None]
 
@@ -74,7 +83,7 @@ class ModelCatalog:
         """Return the key of a model, or raise ModelKeyUnreadable."""
         return model.key if model.source == "settings" else keys.decrypt(self._device_key, model)
 
-    def tested(self, name: str, subject: str) -> ToolCalls | None:
+    def tested(self, name: str, subject: str) -> StoredToolCalls | None:
         """Return how a model called a tool in its last test; None if it has changed since."""
         test = self._tests.get(name)
         return test.tool_calls if test is not None and test.subject == subject else None
@@ -92,14 +101,16 @@ class ModelCatalog:
         self._added = {model.name: model for model in added}
         self._tests = {test.name: test for test in tests}
 
-    async def settle(self) -> None:
-        """Read the models at the start; refuse a default that does not exist, and log models that are hidden."""
+    async def settle(self, now: datetime) -> None:
+        """Read the models at the start; refuse a default that does not exist, and report marks that have no effect."""
         self._is_settled = True
         await self.refresh()
         if self._setting is not None:
             check_written(self._setting, self.names)
         for name in sorted(self._added.keys() & self.from_settings.keys()):
             log.warning("added model is hidden by one of the settings file", extra={"model": name})
+        if models := self.calls_as_text:
+            await self._store.write(lambda tx: _notify_owners(tx, models, now))
 
     async def aclose(self) -> None:
         for task in tuple(self._refreshing):
@@ -118,3 +129,8 @@ class ModelCatalog:
             await self.refresh()
         except StoreUnavailable as error:  # it is read again at the next news
             log.warning("models not read", extra={"problem": error.message})
+
+
+async def _notify_owners(tx: Tx, models: Sequence[str], now: datetime) -> None:
+    for owner in await tx.accounts.hold_owners():
+        await tx.notices.add(notices.calls_as_text(owner, models, now))

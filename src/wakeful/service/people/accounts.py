@@ -4,6 +4,7 @@ Secrets are 256 random bits with a readable prefix. Only digests are stored and 
 reveals nothing about a secret.
 """
 
+import logging
 from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -16,9 +17,12 @@ from wakeful.domain import ids
 from wakeful.domain.people import accounts as rules
 from wakeful.domain.people.accounts import Identity, Purpose, TokenKind
 from wakeful.domain.types import Role, Scope, Token, User
-from wakeful.service.runs.run_endings import end_all
+from wakeful.service.wakes.departures import Departures
 from wakeful.store.people.accounts import Pass
 from wakeful.store.store import Store, Tx
+from wakeful.store.wakes.wakes import Gone
+
+log = logging.getLogger(__name__)
 
 PREFIX = "wkf_"
 REMEMBER_SECONDS = 1.0  # a token revoked on another node may work for this long
@@ -55,9 +59,10 @@ def digest_of(secret: str) -> str:
 class Accounts:
     """Authenticates users, and manages users, tokens and logins."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, departures: Departures) -> None:
         self._store = store
         self._clock = clock
+        self._departures = departures
         self._remembered: dict[str, tuple[float, Identity]] = {}
 
     # ── Authentication ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -147,19 +152,25 @@ class Accounts:
         self._remembered.clear()
         return changed
 
-    async def delete_user(self, caller: Identity, user_id: str) -> None:
-        """Delete a user, revoke their tokens, cancel their wakes and stop their runs. Refused for the last owner."""
+    async def delete_user(self, caller: Identity, user_id: str) -> int:
+        """Delete a user, revoke their tokens, cancel their wakes and stop their runs. Refused for the last owner.
+
+        Return how many wakes are left, which do not fire: the engine cancels them.
+        """
         rules.check_owner(caller)
         now = self._clock.now()
 
-        async def work(tx: Tx) -> None:
+        async def work(tx: Tx) -> int:
             owners = await tx.accounts.hold_owners()
             rules.check_leaves_an_owner(await tx.accounts.user(user_id), [owner.id for owner in owners])
-            await end_all(tx, user_id, "user_gone", now)
             await tx.accounts.delete_user(user_id, now)
+            return await self._departures.begin(tx, Gone(user_id=user_id), now)
 
-        await self._store.write(work)
+        left = await self._store.write(work)
         self._remembered.clear()
+        if left:
+            self._departures.left.set()
+        return left
 
     # ── Tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -242,6 +253,26 @@ class Accounts:
             return None
         return await self.log_in(await self.make_login_code(caller), browser, instead_of=instead_of)
 
+    async def renew_login(self, caller: Identity, proof: str) -> None:
+        """Let a browser's login count as new, given a login code or a token with the scope admin of the same user."""
+        if caller.kind != "browser":
+            raise rules.NotABrowser
+        now = self._clock.now()
+        token = await self.identify(proof)
+        code = proof if token is None else await self.make_login_code(token)
+
+        async def work(tx: Tx) -> None:
+            taken = await tx.accounts.take_pass(digest_of(code), "login", now)
+            if taken is None or taken.user_id != caller.user.id:
+                raise rules.WrongProof  # this rolls back, so a link of another person still works for them
+            if await tx.accounts.identity_by_token(taken.token_id, now) is None:
+                raise rules.WrongProof
+            await tx.accounts.renew_login(caller.token_id, now)
+
+        await self._store.write(work)
+        self._remembered.clear()
+        log.info("login renewed", extra={"user_id": caller.user.id, "token_id": caller.token_id})
+
     async def log_out(self, caller: Identity) -> None:
         """Revoke the token of a browser; an API token stays valid."""
         if caller.kind == "browser":
@@ -269,6 +300,8 @@ class Accounts:
 
         async def work(tx: Tx) -> None:
             await tx.accounts.user(user_id)
+            if purpose != "login" and await tx.accounts.count_tickets(caller.token_id, now) >= rules.MAX_TICKETS:
+                raise rules.TooManyTickets
             await tx.accounts.add_pass(_digest(secret, target), purpose, made, now + lasts, now)
 
         await self._store.write(work)

@@ -12,6 +12,7 @@ from wakeful.clock import Clock
 from wakeful.config import TOKEN_FILE, Settings
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.people.accounts import Identity, TokenTaken
+from wakeful.domain.resources import remedy_of
 from wakeful.domain.types import Token, User
 from wakeful.service.durable_files import draft_of
 from wakeful.service.nodes.nodes import Nodes
@@ -126,5 +127,5 @@ def _draft(path: Path, secret: str) -> Generator[Path]:
     except OSError as error:
         raise TokenFileUnusable(
             f"The owner's token cannot be saved at {str(path)!r}: {error.strerror}. "
-            "Make the configuration directory writable, or set WAKEFUL_CONFIG_DIR or WAKEFUL_TOKEN."
+            + remedy_of(error, "Make the configuration directory writable, or set WAKEFUL_CONFIG_DIR or WAKEFUL_TOKEN.")
         ) from error

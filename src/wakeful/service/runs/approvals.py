@@ -57,9 +57,14 @@ class Approvals:
         tool: str,
         args: Mapping[str, Any],
         *,
+        server: str | None = None,
         is_resumed: bool = False,
+        request: str | None = None,
     ) -> Approval:
-        """Request approval of a call, and return the request with its status.
+        """Request approval of a call, of a tool of an MCP server if one is named; return the request with its status.
+
+        `request` says what the call wants, if that depends on more than its arguments; then it is asked about each
+        time, also if the tool is allowed in the session.
 
         A resumed run gets the request that it made before. A tool that is allowed in the session is approved at once.
         A headless run is refused at once, with a notice in the inbox, unless the user has approved exactly this call
@@ -75,7 +80,7 @@ class Approvals:
             tool=tool,
             args=dict(args),
             status="refused" if run.is_headless else "pending",
-            sentence=describe_call(agent.name, tool, args),
+            sentence=describe_call(agent.name, tool, args, server, request),
             asked_at=now,
         )
 
@@ -92,7 +97,7 @@ class Approvals:
                 approved = replace(fresh, status="approved", note=grant.note, answered_at=grant.answered_at)
                 await tx.approvals.save(approved)
                 return approved
-            if await tx.approvals.is_allowed(run.session_id, agent.id, tool):
+            if request is None and await tx.approvals.is_allowed(run.session_id, agent.id, tool):
                 approved = replace(fresh, status="approved", answered_at=now)
                 await tx.approvals.save(approved)
                 return approved

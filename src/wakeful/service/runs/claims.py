@@ -10,10 +10,13 @@ from wakeful.clock import Clock
 from wakeful.domain import ids
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import StoreUnavailable
-from wakeful.domain.events import RunFrame, StepSaved
+from wakeful.domain.events import ErrorFrame, RunFrame, StepSaved
 from wakeful.domain.nodes import NodeIdentity
-from wakeful.domain.runs.runs import LeaseLost, Outcome
+from wakeful.domain.runs.runs import OUTAGE, LeaseLost, Outcome, try_again_at
 from wakeful.domain.types import ClaimedRun, Decision, Message, Run
+from wakeful.domain.values import replace
+from wakeful.domain.wakes.duration import format_duration
+from wakeful.domain.wakes.fire import decision
 from wakeful.service.agents.directories import Directories
 from wakeful.service.runs.run_endings import note_failure, note_loop_end, note_unkept_promise
 from wakeful.service.sessions.presence import hold_wakes
@@ -128,8 +131,7 @@ class Claims:
                 raise LeaseLost(run)
             if step is not None:
                 await tx.sessions.append(_message(run, step, writing_id, now))
-                if step.usage is not None:
-                    await tx.usage.save(step.usage)
+                await _save_facts(tx, run, step)
                 if run.is_resuming:
                     await tx.runs.leave_probation(run.id)
             tx.say(run.session_id, frames, now, run_id=run.id, writing_id=writing_id)
@@ -177,6 +179,30 @@ class Claims:
             )
 
         await self._store.write(work)
+
+    async def hold(self, run: ClaimedRun, error: str) -> bool:
+        """Queue the run of a once-wake again for later, because its model does not answer. False: it has failed."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> bool:
+            wake = None if run.wake_id is None else await tx.wakes.get(run.wake_id)
+            if wake is None or wake.is_recurring or wake.status != "running":  # else a person started it once more
+                return False
+            if wake.slot is not None and await tx.wakes.live_in_slot(wake.slot) is not None:
+                return False  # booked since this one has begun
+            tried = [each.at for each in await tx.notices.decisions_of(wake.id) if each.code == OUTAGE]
+            until = try_again_at(min(tried, default=now), now, self._rules)
+            if until is None or not await tx.runs.hold(run, until):
+                return False
+            held = replace(wake, status="queued", attempt_at=until, held_by=OUTAGE, updated_at=now)
+            await tx.wakes.move([(held, "deferred")])
+            said = decision(wake, now, OUTAGE, run_id=run.id, until=until.isoformat(), error=error)
+            await tx.notices.record([said])
+            text = f"{error} It is tried again by itself in {format_duration(until - now)}."
+            tx.say(run.session_id, [ErrorFrame(message=text, code=OUTAGE)], now, run_id=run.id)
+            return True
+
+        return await self._store.write(work)
 
     async def stops(self) -> list[str]:
         """Return the ids of our runs with a stop request."""
@@ -247,8 +273,7 @@ class Claims:
         if step is not None:
             with suppress(NoSuchSession):  # deleted meanwhile
                 await tx.sessions.append(_message(run, step, ids.new_id(now), now))
-            if step.usage is not None:
-                await tx.usage.save(step.usage)
+            await _save_facts(tx, run, step)
         if outcome.status == "failed":
             await note_failure(tx, run, outcome.reason, outcome.error, now, self._rules)
             _say_end(tx, ending, now)  # after its wake has failed: clients load the session again on this frame
@@ -256,6 +281,14 @@ class Claims:
         if outcome.note == "unkept_promise":
             await note_unkept_promise(tx, run, now)
         await note_loop_end(tx, run, now)
+
+
+async def _save_facts(tx: Tx, run: ClaimedRun, step: StepSaved) -> None:
+    """Save what a run has used and read up to a step."""
+    if step.usage is not None:
+        await tx.usage.save(step.usage)
+    if step.outside_sources is not None:
+        await tx.runs.mark(run.id, step.outside_sources)
 
 
 def _say_end(tx: Tx, ending: _Ending, now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""Effects of the end of a run on its wake, and of the end of an agent or a user on theirs."""
+"""Effects of the end of a run on its wake."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -13,28 +13,11 @@ from wakeful.domain.wakes import edits
 from wakeful.store.agents.agents import NoSuchAgent
 from wakeful.store.store import Tx
 
-_PAGE = 1_000
-
-
-async def end_all(tx: Tx, user_id: str, reason: str, now: datetime, *, agent_id: str | None = None) -> None:
-    """Stop the runs of a user, or of one of their agents, and cancel the live wakes."""
-    while live := await tx.wakes.of_user(user_id, agent_id=agent_id, most=_PAGE, is_live=True):
-        for wake in live:
-            await tx.runs.end_queued_of_wake(wake.id, "skipped", reason, now)
-        after = [edits.cancel(wake, reason, now) for wake in live]
-        # Another node may have fired one since; the next pass finds it.
-        moved = await tx.wakes.move([(wake, "cancelled") for wake in after])
-        await tx.notices.record([edits.say_cancelled(wake, reason, now) for wake in after if wake.id in moved])
-    for status in ("queued", "running"):
-        for run in await tx.runs.of_user(user_id, agent_id=agent_id, status=status, most=_PAGE):
-            await tx.runs.end_queued(run.id, "stopped", reason, now)
-            await tx.runs.request_stop(run.id, now)
-
 
 async def cancel_wake(tx: Tx, wake: Wake, reason: str | None, now: datetime, *, run_reason: str) -> Wake:
     """Cancel a live wake, and skip its runs that have not begun."""
     after = edits.cancel(wake, reason, now)
-    await tx.runs.end_queued_of_wake(wake.id, "skipped", run_reason, now)
+    await tx.runs.end_queued_of_wakes([wake.id], "skipped", run_reason, now)
     await tx.wakes.move([(after, "cancelled")])
     await tx.notices.record([edits.say_cancelled(wake, reason, now)])
     return after
@@ -47,10 +30,13 @@ async def end_wake(
     reason: str | None,
     now: datetime,
     error: str | None = None,
-) -> None:
-    """End the wake of a run that did not succeed; a recurring one continues with its next occurrence."""
+) -> bool:
+    """End the wake of a run that did not succeed; a recurring one continues with its next occurrence.
+
+    Return whether its owner has a notice that no next run is scheduled.
+    """
     if run.wake_id is None:
-        return
+        return False
     wake = await tx.wakes.get(run.wake_id)
     if wake.status in ("queued", "running"):
         action = status
@@ -59,26 +45,27 @@ async def end_wake(
         await tx.wakes.move([(replace(wake, status=status, reason=reason, error=error, updated_at=now), action)])
     elif status == "skipped":
         await tx.wakes.move([(replace(wake, updated_at=max(wake.updated_at, now)), "skipped")])
-    await note_loop_end(tx, run, now)
+    return await note_loop_end(tx, run, now)
 
 
-async def note_loop_end(tx: Tx, run: Run, now: datetime) -> None:
+async def note_loop_end(tx: Tx, run: Run, now: datetime) -> bool:
     """Add one notice when an agent that booked its own next runs has no further one, not even a person's.
 
     Call it after the run's row and its wake were saved. It reads nothing for runs that the agent did not book.
     """
     if not next_run.is_own(run) or await _goes_on(tx, run, now):
-        return
+        return False
     ended = await tx.runs.read(run.id)
     try:
         agent = await tx.agents.get(run.agent_id, run.user_id)
     except NoSuchAgent:
-        return
+        return False
     if not agent.self_scheduling or run.wake_id is None:
-        return  # the person who turned it off knows
+        return False  # the person who turned it off knows
     if await tx.notices.add(notices.loop_ended(ended, agent, now)):
         said = Decision(wake_id=run.wake_id, nominal_at=run.nominal_at, at=now, code="loop_ended", run_id=run.id)
         await tx.notices.record([said])
+    return True
 
 
 async def note_unkept_promise(tx: Tx, run: Run, now: datetime) -> None:
@@ -95,12 +82,15 @@ async def _goes_on(tx: Tx, run: Run, now: datetime) -> bool:
 
 
 async def note_failure(tx: Tx, run: Run, reason: str | None, error: str | None, now: datetime, rules: Rules) -> None:
-    """Fail a run's wake if it fires once; a recurring one continues, with a growing delay if it keeps failing."""
+    """Fail a run's wake if it fires once, and tell its owner; a recurring one continues, later if it keeps failing."""
     if run.wake_id is None:
         return
     wake = await tx.wakes.get(run.wake_id)
     if not wake.is_recurring:
-        await end_wake(tx, run, "failed", reason, now, error)
+        is_told = await end_wake(tx, run, "failed", reason, now, error)
+        is_news = wake.status in ("queued", "running") and reason != "interrupted"  # which has a notice of its own
+        if is_news and not is_told:
+            await tx.notices.add(notices.wake_failed(run, wake, error, now))
         return
     after = edits.back_off(wake, now, rules)
     await tx.wakes.move([(after, "failed")])

@@ -13,7 +13,7 @@ from wakeful.domain.bounds import bounds
 from wakeful.domain.doors import next_run, session_config
 from wakeful.domain.hooks.payload import HookData
 from wakeful.domain.runs import versions
-from wakeful.domain.types import Agent, ClaimedRun, Message, Run, RunUsage, Session, User, Wake
+from wakeful.domain.types import Agent, ClaimedRun, Message, Run, RunUsage, ScheduledBy, Session, User, Wake
 from wakeful.service.agents.database_prompt import ShownView
 from wakeful.service.sessions.sessions import all_messages
 from wakeful.store.runs.usage import Spent
@@ -48,6 +48,9 @@ class Briefing:
     database: Sequence[str] = ()  # its tables and views, a line each
     views: Sequence[ShownView] = ()  # saved views that the next run was booked with
     session_config: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of the schedule that opened the session
+    outside_sources: Sequence[str] = ()  # of the runs of this session: what they have read is in the transcript
+    opened_by: ScheduledBy = "user"  # who booked that schedule
+    booked_model: str | None = None  # that this agent booked the session with; unused if its owner took it back
     profiles: Sequence[Agent] = ()  # agents that it may hand the session over to
     skills: Sequence[Skill] = ()
     agents_file: str = ""  # the accepted AGENTS.md of its workspace
@@ -91,17 +94,21 @@ class Briefings:
             origin = None if session.origin_wake_id is None else await tx.wakes.read(session.origin_wake_id)
             config = profiles.limit((origin and origin.session_config) or {}, session)
             others = await tx.agents.of_user(run.user_id) if agent.profiles else []
+            booked_model = None
             if origin is not None and origin.agent_id == agent.id:
-                agent = session_config.apply(agent, config, origin.scheduled_by)
+                agent, booked_model = session_config.apply(agent, config, origin.scheduled_by), config.get("model")
             return Briefing(
                 agent=agent,
                 session_config=config,
+                opened_by="user" if origin is None else origin.scheduled_by,
+                booked_model=booked_model,
                 profiles=[each for each in others if each.id in agent.profiles and each.id != agent.id],
                 user=user,
                 session=session,
                 wake=None if run.wake_id is None else await tx.wakes.read(run.wake_id),
                 last_run=await _last_run(tx, run, now),
                 messages=messages,
+                outside_sources=await tx.runs.sources_of_session(session_id),
                 superseded=len(transcript) - len(messages),
                 usage=await tx.usage.of_run(run.id),
                 helpers=await _helpers(tx, agent),

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from wakeful.clock import Clock
 from wakeful.domain import ids
@@ -91,7 +92,7 @@ class SessionService:
         *,
         agent_id: str | None = None,
         named: str | None = None,
-        with_recall: bool = False,
+        booked: Literal["recall", "any"] | None = None,
         is_unattended: bool | None = None,
         before: tuple[datetime, str] | None = None,
         most: int = 50,
@@ -101,7 +102,7 @@ class SessionService:
 
         async def work(tx: Tx) -> list[SessionView]:
             found = await tx.sessions.of_user(
-                user_id, agent_id, before, most, named=named, with_recall=with_recall, is_unattended=is_unattended
+                user_id, agent_id, before, most, named=named, booked=booked, is_unattended=is_unattended
             )
             paused = await tx.agents.all_pauses_of(user_id, now)
             return [await _view(tx, session, paused) for session in found]
@@ -125,7 +126,7 @@ class SessionService:
         async def work(tx: Tx) -> None:
             await tx.sessions.get(session_id, user_id)
             for wake in await tx.wakes.of_session(session_id, _PAGE, is_live=True):
-                await tx.runs.end_queued_of_wake(wake.id, "skipped", "session_deleted", now)
+                await tx.runs.end_queued_of_wakes([wake.id], "skipped", "session_deleted", now)
                 await tx.wakes.move([(edits.cancel(wake, "session_deleted", now), "cancelled")])
             run = await tx.runs.unfinished_in(session_id)
             if run is not None:

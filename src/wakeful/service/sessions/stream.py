@@ -59,6 +59,10 @@ class Stream:
         last, first = await self._store.read(lambda tx: tx.sessions.seqs(session_id))
         return after == last or (first is not None and first - 1 <= after < last)
 
+    async def last_seq(self, session_id: str) -> int:
+        """Return the number of the newest frame."""
+        return (await self._store.read(lambda tx: tx.sessions.seqs(session_id)))[0]
+
     async def after(self, session_id: str, after: int) -> list[Sent]:
         """Return a page of the frames after a number; empty if there are no more."""
         rows = await self._store.read(lambda tx: tx.sessions.events_after(session_id, after, _PAGE, _PAGE_CHARACTERS))

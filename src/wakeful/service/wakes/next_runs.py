@@ -15,10 +15,11 @@ from wakeful.domain.doors.next_run import NextRunRequest
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.types import Agent, Run, Wake
 from wakeful.domain.values import replace
-from wakeful.domain.via import TOOL, Via, stamp
+from wakeful.domain.via import TOOL, Via, stamp, stamp_booked
 from wakeful.domain.wakes.create import RequestedTime
 from wakeful.service.runs.token_brake import check_brake
 from wakeful.service.tracing.tracing import current_traceparent
+from wakeful.service.wakes.acting import ActingRun
 from wakeful.service.wakes.repeats import find_repeated
 from wakeful.service.wakes.time_words import describe_time
 from wakeful.service.wakes.wakes import WakeService, put_in_slot
@@ -57,10 +58,16 @@ class NextRuns:
         self._views_of = views_of
 
     async def book_in_run(
-        self, request: NextRunRequest, run: Run, agent: Agent, only: Collection[str] | None = None
+        self,
+        request: NextRunRequest,
+        run: Run,
+        agent: Agent,
+        only: Collection[str] | None = None,
+        approved: str | None = None,
     ) -> BookedNextRun:
-        """Book a next run for an agent from inside a run, within its bounds."""
-        return await self._book(request, run.agent_id, run.user_id, TOOL, run, within(self._tools_of(agent), only))
+        """Book a next run for an agent from inside a run, within its bounds; `approved` is one that it may replace."""
+        tools, by = within(self._tools_of(agent), only), ActingRun(run=run, approved=approved)
+        return await self._book(request, run.agent_id, run.user_id, TOOL, by, tools)
 
     async def book(self, request: NextRunRequest, agent_id: str, user_id: str, via: Via | None = None) -> BookedNextRun:
         """Book a next run for a user, limited only to the time between now and the horizon."""
@@ -79,10 +86,10 @@ class NextRuns:
         """Return a time as text: absolute with zone, and relative."""
         return describe_time(at, agent, self._clock.now())
 
-    async def cancel(self, agent_id: str, user_id: str) -> Wake | None:
+    async def cancel(self, agent_id: str, user_id: str, *, by: ActingRun | None = None) -> Wake | None:
         """Cancel the pending next run, also one that a user booked. None if there is none."""
         wake = await self.pending(agent_id, user_id)
-        return None if wake is None else await self._wakes.cancel(wake.id, user_id)
+        return None if wake is None else await self._wakes.cancel(wake.id, user_id, by=by)
 
     async def run_now(self, agent_id: str, user_id: str, via: Via | None = None) -> Run:
         """Run the pending next run at once, even if the agent is paused."""
@@ -106,10 +113,10 @@ class NextRuns:
         agent_id: str,
         user_id: str,
         via: Via | None,
-        run: Run | None = None,
+        by: ActingRun | None = None,
         tools: tuple[str, ...] | None = None,
     ) -> BookedNextRun:
-        now = self._clock.now()
+        now, run = self._clock.now(), None if by is None else by.run
         zone: str | None = None
         if request.context_views or request.when is not None:
             asked_of = await self._store.read(lambda tx: tx.agents.get(agent_id, user_id))
@@ -138,13 +145,14 @@ class NextRuns:
                 booked_by_run=None if run is None else run.id,
                 tools=tools,
             )
-            wake = replace(stamp(made, via), traceparent=traceparent)
+            stamped = stamp(made, via) if run is None else stamp_booked(made, run)
+            wake = replace(stamped, traceparent=traceparent)
             if via is not None and via.is_braked:
                 first = await find_repeated(tx, wake, via.key, now)
                 if first is not None:
                     return _booked(first, clamped, agent, now, is_repeated=True)
             await check_brake(tx, via, now, self._rules)
-            if not await put_in_slot(tx, wake, now):
+            if not await put_in_slot(tx, wake, now, by):
                 return None
             return _booked(wake, clamped, agent, now)
 

@@ -13,9 +13,10 @@ from wakeful.domain.doors import brief, recall
 from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.texts import first_words
-from wakeful.domain.types import Agent, ClaimedRun, Run, ScheduledBy, Session, Wake
-from wakeful.domain.via import TOOL, Via, stamp
+from wakeful.domain.types import Agent, ClaimedRun, Run, Session, Wake
+from wakeful.domain.via import Via, stamp, stamp_booked
 from wakeful.service.sessions.access import agent_of, read_own
+from wakeful.service.wakes.acting import ActingRun, find_visible
 from wakeful.service.wakes.time_words import describe_time
 from wakeful.service.wakes.wake_edits import edit_as_asked
 from wakeful.service.wakes.wakes import WakeService
@@ -65,7 +66,7 @@ class Recalls:
         tables = await self._tables_of(agent)
         if tables is not None:
             brief.check_brief(request.additional_context_message, tools=tools, tables=tables)
-        return Booked(wake=await self._wakes.book(stamp(wake, TOOL)), told=_time_words(wake, agent, now))
+        return Booked(wake=await self._wakes.book(stamp_booked(wake, run)), told=_time_words(wake, agent, now))
 
     async def book(self, request: RecallRequest, session_id: str, user_id: str, via: Via | None = None) -> Booked:
         """Book a recall for a user. Doubtful instructions get a warning."""
@@ -111,11 +112,13 @@ class Recalls:
         """Return the pending recall of a session."""
         return await read_own(self._store, session_id, user_id, lambda tx: tx.wakes.in_slot(f"session:{session_id}"))
 
-    async def listed(self, session_id: str, user_id: str) -> list[Wake]:
+    async def listed(self, session_id: str, user_id: str, *, by: ActingRun | None = None) -> list[Wake]:
         """Return the latest recalls of a session, ended ones included, the newest first."""
-        return await read_own(
-            self._store, session_id, user_id, lambda tx: tx.wakes.of_session(session_id, _LISTED, door="recall")
-        )
+
+        async def work(tx: Tx) -> list[Wake]:
+            return await find_visible(tx, by, await tx.wakes.of_session(session_id, _LISTED, door="recall"))
+
+        return await read_own(self._store, session_id, user_id, work)
 
     async def edit(self, session_id: str, user_id: str, asked: Mapping[str, Any]) -> Wake:
         """Change the pending recall of a session, in one transaction."""
@@ -130,12 +133,12 @@ class Recalls:
 
         return await self._store.write(work)
 
-    async def cancel(self, session_id: str, user_id: str) -> Wake | None:
+    async def cancel(self, session_id: str, user_id: str, *, by: ActingRun | None = None) -> Wake | None:
         """Cancel the pending recall of a session. None if there is none."""
         wake = await self.pending(session_id, user_id)
-        return None if wake is None else await self._wakes.cancel(wake.id, wake.user_id)
+        return None if wake is None else await self._wakes.cancel(wake.id, wake.user_id, by=by)
 
-    async def skip(self, session_id: str, user_id: str, *, by: ScheduledBy = "user") -> Wake:
+    async def skip(self, session_id: str, user_id: str, *, by: ActingRun | None = None) -> Wake:
         wake = await self.pending(session_id, user_id)
         if wake is None or not wake.is_recurring:
             raise recall.NotRecurring(session_id)

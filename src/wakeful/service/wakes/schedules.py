@@ -12,10 +12,11 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.doors import schedule, session_config
 from wakeful.domain.doors.schedule import Schedule, ScheduleRequest, ScheduleStatus
 from wakeful.domain.types import Agent, ClaimedRun, Wake
-from wakeful.domain.via import TOOL, Via, stamp
+from wakeful.domain.via import TOOL, Via, stamp, stamp_booked
 from wakeful.domain.wakes.edits import WakeNotLive
 from wakeful.domain.wakes.kinds import is_schedule
 from wakeful.service.sessions.access import agent_of
+from wakeful.service.wakes.acting import ActingRun, find_visible
 from wakeful.service.wakes.time_words import describe_time
 from wakeful.service.wakes.wakes import WakeService
 from wakeful.store.store import Store, Tx
@@ -113,12 +114,13 @@ class Schedules:
 
         return await self._store.read(work)
 
-    async def pending(self, session_id: str, user_id: str) -> list[Schedule]:
+    async def pending(self, session_id: str, user_id: str, *, by: ActingRun | None = None) -> list[Schedule]:
         """Return the pending schedules of a session, the soonest first."""
 
         async def work(tx: Tx) -> list[Schedule]:
             await tx.sessions.get(session_id, user_id)
-            found = await tx.wakes.of_session(session_id, _READ, door="scheduler", is_live=True)
+            live = await tx.wakes.of_session(session_id, _READ, door="scheduler", is_live=True)
+            found = await find_visible(tx, by, live)
             found.sort(key=lambda wake: (wake.nominal_at, wake.created_at, wake.id))
             return [await _show(tx, wake) for wake in found]
 
@@ -130,13 +132,15 @@ class Schedules:
 
         return await self._store.read(work)
 
-    async def cancel(self, schedule_id: str, user_id: str, session_id: str | None = None) -> Schedule:
+    async def cancel(
+        self, schedule_id: str, user_id: str, session_id: str | None = None, *, by: ActingRun | None = None
+    ) -> Schedule:
         """Cancel a schedule that was not delivered yet; with a session, only one that was booked there."""
         wake = await self._store.read(lambda tx: _find(tx, schedule_id, user_id))
         if session_id not in (None, wake.session_id):
             raise schedule.NoSuchSchedule(schedule_id)
         try:
-            cancelled = await self._wakes.cancel(wake.id, user_id)
+            cancelled = await self._wakes.cancel(wake.id, user_id, by=by)
         except WakeNotLive:
             raise schedule.NotCancellable(await self.get(schedule_id, user_id)) from None
         return schedule.describe(cancelled)
@@ -169,7 +173,8 @@ class Schedules:
             by="user" if run is None else "agent",
             booked_by_run=None if run is None else run.id,
         )
-        wake = await self._wakes.book(stamp(made, via), key=None if via is None else via.key)
+        stamped = stamp(made, via) if run is None else stamp_booked(made, run)
+        wake = await self._wakes.book(stamped, key=None if via is None else via.key)
         config = wake.session_config or {}
         model = config.get("model") or agent.model or self._default_model()
         ignored = session_config.ignored_keys(config, self._provider_string(model))

@@ -10,7 +10,7 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.doors.next_run import SelfSchedulingOff
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.inbox import notices
-from wakeful.domain.types import Run, ScheduledBy, Session, Wake
+from wakeful.domain.types import Run, Session, Wake
 from wakeful.domain.values import replace
 from wakeful.domain.via import Via, is_braked, stamp, via_of
 from wakeful.domain.wakes import edits, explain
@@ -21,6 +21,7 @@ from wakeful.service.agents.directories import Directories
 from wakeful.service.runs.run_endings import cancel_wake
 from wakeful.service.runs.token_brake import check_brake
 from wakeful.service.tracing.tracing import current_traceparent
+from wakeful.service.wakes.acting import ActingRun, check_change
 from wakeful.service.wakes.repeats import find_repeated
 from wakeful.service.wakes.wake_edits import edit_as_asked
 from wakeful.store.drivers.batching import Together
@@ -97,12 +98,15 @@ class WakeService:
 
         return await self._store.write(work)
 
-    async def cancel(self, wake_id: str, user_id: str, reason: str | None = None) -> Wake:
+    async def cancel(
+        self, wake_id: str, user_id: str, reason: str | None = None, *, by: ActingRun | None = None
+    ) -> Wake:
         """Cancel a live wake and its runs that have not begun."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Wake:
             wake = await tx.wakes.get(wake_id, user_id)
+            await check_change(tx, by, wake, "cancel", now)
             return await cancel_wake(tx, wake, reason, now, run_reason="cancelled")
 
         return await self._store.write(work)
@@ -130,16 +134,17 @@ class WakeService:
 
         await self._store.write(work)
 
-    async def skip(self, wake_id: str, user_id: str, *, by: ScheduledBy = "user") -> Wake:
+    async def skip(self, wake_id: str, user_id: str, *, by: ActingRun | None = None) -> Wake:
         """Skip the next occurrence of a recurring wake."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Wake:
             before = await tx.wakes.get(wake_id, user_id)
+            await check_change(tx, by, before, "skip", now)
             verdict = edits.skip(before, now)
             await tx.wakes.move([(verdict.wake, verdict.action)])
             await tx.runs.add(verdict.runs)
-            if by == "user":
+            if by is None:
                 await tx.wakes.see(wake_id, now)
             return verdict.wake
 
@@ -245,14 +250,15 @@ class WakeService:
         return wake
 
 
-async def put_in_slot(tx: Tx, wake: Wake, now: datetime) -> bool:
+async def put_in_slot(tx: Tx, wake: Wake, now: datetime, by: ActingRun | None = None) -> bool:
     """Book a wake in place of the one in its slot. False if another one took the slot meanwhile: try again."""
     assert wake.slot is not None
     before = await tx.wakes.live_in_slot(wake.slot)
     if before is not None and before.id == wake.id:
         return True  # an earlier attempt, whose answer was lost, booked it
     if before is not None:
-        await tx.runs.end_queued_of_wake(before.id, "skipped", "superseded", now)
+        await check_change(tx, by, before, "replace", now)
+        await tx.runs.end_queued_of_wakes([before.id], "skipped", "superseded", now)
         await tx.wakes.move([(edits.supersede(before, now), "cancelled")])
         await tx.notices.record([decision(before, now, "superseded", by=wake.id)])
     if not await tx.wakes.add([wake]):

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime
 
-from wakeful.domain.agents.homes import Home, HomeFile
+from wakeful.domain.agents.homes import Home, HomeFile, new_save_id
 from wakeful.domain.news import HomeChanged, HomeErased
 from wakeful.store.drivers.database import Statements
 from wakeful.store.rows import Table, to_micros
@@ -70,6 +70,7 @@ class HomeRows:
             "holder": home.holder,
             "fence": home.fence,
             "seq": home.seq,
+            "last_save": home.last_save,
             "save_id": save_id,
             "page_count": page_count,
             "database_key": database_key,
@@ -151,7 +152,7 @@ class HomeRows:
 
         With `files_too` the key of the files is deleted as well.
         """
-        params = {"agent_id": agent_id, "files_too": int(files_too)}
+        params = {"agent_id": agent_id, "files_too": int(files_too), "save_id": new_save_id()}
         if await self._statements.fetch("erase_home", params):
             await self._statements.fetch("cut_home_pages", {"agent_id": agent_id, "page_count": 0})
             paths = list(await self.files(agent_id, folders))
@@ -167,7 +168,7 @@ class HomeRows:
         rows = await self._statements.fetch("delete_home_uploads", {"session_id": session_id})
         agent_ids = sorted({row["agent_id"] for row in rows})
         for agent_id in agent_ids:
-            await self._statements.fetch("touch_home", {"agent_id": agent_id})
+            await self._statements.fetch("touch_home", {"agent_id": agent_id, "save_id": new_save_id()})
             self._statements.news.append(HomeErased(agent_id))
             await self._statements.fetch("forget_home_blobs", {"agent_id": agent_id})
         return agent_ids

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
+from wakeful.domain.resources import remedy_of
 from wakeful.store.drivers.database import Deliver, Params, Row, SideConnection, Statements, Work
 from wakeful.store.drivers.sequence import Loss
 from wakeful.store.drivers.sequence import Sequence as StoreSequence
@@ -296,7 +297,7 @@ def _take_lock(folder: Path) -> int:
     except OSError as error:
         raise StoreUnavailable(
             f"Cannot write in the data directory {str(folder)!r}: {error.strerror}. "
-            "Make it writable for this user, or set WAKEFUL_DATA_DIR to another one."
+            + remedy_of(error, "Make it writable for this user, or set WAKEFUL_DATA_DIR to another one.")
         ) from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -8,6 +8,7 @@ runs in the thread with a single hop, and all jobs that wait are committed toget
 
 import asyncio
 import contextlib
+import shutil
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Sequence
@@ -298,6 +299,8 @@ def name_errors(path: Path | None = None) -> Generator[None]:
             f"There is not enough memory to use {place}. Nothing was changed. Free some and try again."
         ) from error
     except apsw.IOError as error:
+        if path is not None and shutil.disk_usage(path.parent).free == 0:  # the journal's index could not be created
+            raise StoreFull(place) from error
         # A commit whose sync failed is found in the journal if the process dies before the next one overwrites it.
         raise StoreUnavailable(
             f"{store} cannot be written or read ({error}). Look before you try again: what you asked for may be done.",

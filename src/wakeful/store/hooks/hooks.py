@@ -72,6 +72,9 @@ class HookRows:
     async def add_delivery(self, delivery: HookDelivery, payload: bytes | None) -> None:
         await self._statements.fetch("add_hook_delivery", {**HOOK_DELIVERIES.write(delivery), "payload": payload})
 
+    async def delete_delivery(self, delivery_id: str) -> None:
+        await self._statements.fetch("delete_hook_delivery", {"id": delivery_id})
+
     async def find_delivery(self, hook_id: str, delivery_id: str) -> HookDelivery | None:
         params = {"hook_id": hook_id, "delivery_id": delivery_id}
         return HOOK_DELIVERIES.read_first(await self._statements.fetch("hook_delivery_by_sender", params))

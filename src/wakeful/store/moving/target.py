@@ -13,6 +13,7 @@ from wakeful.store.drivers.postgres_errors import errors_named
 from wakeful.store.moving.source import Table, Values
 
 _LOCK = 0x77616B66  # one move at a time
+_LOCK_SECONDS = 5
 _FETCH = 500  # rows of a cursor at once
 # Rows of these were made by a person or a server, not by a migration.
 USED = ("users", "agents", "sessions")
@@ -147,8 +148,14 @@ async def open_target(url: str) -> AsyncGenerator[Target]:
     with errors_named():
         connection: asyncpg.Connection[Any] = await asyncpg.connect(url, timeout=30)
         try:
-            if not await connection.fetchval("SELECT pg_try_advisory_lock($1)", _LOCK):
-                raise TargetInUse("Another move to this PostgreSQL database is running. Wait until it has ended.")
+            try:  # the server notices only after a moment that a move was killed
+                await connection.execute(f"SET lock_timeout = '{_LOCK_SECONDS}s'")
+                await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
+                await connection.execute("RESET lock_timeout")
+            except asyncpg.LockNotAvailableError:
+                raise TargetInUse(
+                    "Another move to this PostgreSQL database is running. Wait until it has ended."
+                ) from None
             yield Target(connection)
         finally:
             connection.terminate()  # without waiting: the server may be gone

@@ -89,6 +89,11 @@ class AccountRows:
         if not await self._statements.fetch("revoke_token", params):
             raise NoSuchToken(token_id)
 
+    async def renew_login(self, token_id: str, now: datetime) -> None:
+        """Let a browser's login begin now; it ends when it would have ended."""
+        if not await self._statements.fetch("renew_login", {"id": token_id, "now": to_micros(now)}):
+            raise NoSuchToken(token_id)
+
     async def identity_by_digest(self, digest: str, now: datetime) -> Identity | None:
         rows = await self._statements.fetch("identity_by_digest", {"digest": digest, "now": to_micros(now)})
         return _identity(rows[0]) if rows else None
@@ -120,6 +125,11 @@ class AccountRows:
         await self._statements.fetch("forget_old_passes", _times(now))
         params = {"digest": digest, "purpose": purpose, "expires_at": to_micros(expires_at)}
         await self._statements.fetch("add_pass", params | {"user_id": made.user_id, "token_id": made.token_id})
+
+    async def count_tickets(self, token_id: str, now: datetime) -> int:
+        """Return how many tickets of a token are valid and not used yet."""
+        [row] = await self._statements.fetch("count_tickets", {"token_id": token_id, **_times(now)})
+        return row["unused"]
 
     async def take_pass(self, digest: str, purpose: Purpose, now: datetime) -> Pass | None:
         rows = await self._statements.fetch("take_pass", {"digest": digest, "purpose": purpose, **_times(now)})

@@ -13,6 +13,7 @@ from wakeful.domain.frames import wake_fired
 from wakeful.domain.hooks.webhooks import run_ended
 from wakeful.domain.news import RunChanged, RunQueued, StopAsked, WakeDueSooner
 from wakeful.domain.nodes import NodeIdentity
+from wakeful.domain.outside import add_sources
 from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.texts import title_of
 from wakeful.domain.types import ClaimedRun, Run, RunStatus, WaitingWork
@@ -217,6 +218,7 @@ class RunRows:
             "most_headless": max(0, headless),
             "last_hold": to_micros(now + rules.hold_for),
             "held_since": to_micros(now - rules.hold_at_most),
+            "last_start": to_micros(now + rules.max_outage_pause),
         }
         taken = await self._statements.fetch("claim_runs", params)
         if self._statements.dialect == "sqlite":  # elsewhere it is part of the claim
@@ -281,6 +283,13 @@ class RunRows:
             self._statements.news.append(RunQueued())
         return len(released)
 
+    async def hold(self, run: Run, until: datetime) -> bool:
+        """Put a run that we hold back into the queue until a time, not counted as an attempt. False: it is not ours."""
+        params = {"id": run.id, "owner": run.owner, "fence": run.fence, "until": to_micros(until)}
+        rows = await self._statements.fetch("hold_run", params)
+        self._announce(RUNS.read_all(rows))
+        return bool(rows)
+
     async def expired(
         self, owner: str, now: datetime, latest: datetime, most: int, skip: int = 0, *, of_everyone: bool = False
     ) -> list[Run]:
@@ -315,6 +324,16 @@ class RunRows:
         if await self._statements.fetch("leave_probation", {"id": run_id}):
             self._statements.news.append(RunQueued())
 
+    async def mark(self, run_id: str, outside_sources: Sequence[str]) -> None:
+        await self._statements.fetch(
+            "mark_run", {"id": run_id, "outside_sources": orjson.dumps(outside_sources).decode()}
+        )
+
+    async def sources_of_session(self, session_id: str) -> tuple[str, ...]:
+        """Return the outside sources of all runs of a session."""
+        rows = await self._statements.fetch("sources_of_session", {"session_id": session_id})
+        return add_sources((), (each for row in rows for each in orjson.loads(row["outside_sources"])))
+
     async def request_stop(self, run_id: str, now: datetime) -> bool:
         asked = await self._statements.fetch("request_stop", {"id": run_id, "now": to_micros(now)})
         self._statements.news.append(StopAsked())
@@ -333,11 +352,10 @@ class RunRows:
     async def forget_stop_wish(self, run_id: str) -> None:
         await self._statements.fetch("forget_stop_wish", {"run_id": run_id})
 
-    async def end_queued_of_wake(self, wake_id: str, status: RunStatus, reason: str, now: datetime) -> int:
-        params = {"wake_id": wake_id, "status": status, "reason": reason, "now": to_micros(now)}
-        ended = await self._statements.fetch("end_queued_runs", params)
+    async def end_queued_of_wakes(self, wake_ids: Sequence[str], status: RunStatus, reason: str, now: datetime) -> None:
+        end = {"status": status, "reason": reason, "finished_at": to_micros(now)}
+        ended = await self._statements.fetch_many("end_queued_runs", [{"wake_id": each, **end} for each in wake_ids])
         self._statements.news.extend(RunChanged(row["id"], status, reason) for row in ended)
-        return len(ended)
 
     async def end_queued(self, run_id: str, status: RunStatus, reason: str, now: datetime) -> bool:
         params = {"id": run_id, "status": status, "reason": reason, "now": to_micros(now)}

@@ -20,9 +20,10 @@ class TokenUses:
         if self._statements.dialect == "postgres":  # SQLite has one writer at a time
             await self._statements.fetch("lock_token", {"token_id": token_id})
 
-    async def find(self, token_id: str, now: datetime, most: int) -> datetime | None:
+    async def find(self, token_id: str, now: datetime, most: int, *, is_side_request: bool = False) -> datetime | None:
         """Return the time of the use that fills the last hour; None if there is room for another one."""
-        rows = await self._statements.fetch("use_of_token", _last_hour(token_id, now) | {"later": most - 1})
+        name = "side_request_of_token" if is_side_request else "use_of_token"
+        rows = await self._statements.fetch(name, _last_hour(token_id, now) | {"later": most - 1})
         return from_micros(rows[0]["at"]) if rows else None
 
     async def started(self, token_id: str, now: datetime) -> Started:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 
 import orjson
 
@@ -72,10 +73,11 @@ class SessionRows:
         most: int,
         *,
         named: str | None = None,
-        with_recall: bool = False,
+        booked: Literal["recall", "any"] | None = None,
         is_unattended: bool | None = None,
     ) -> list[Session]:
-        """Return a page of a user's sessions, the latest first; of those with some words in the title, if any.
+        """Return a page of a user's sessions, the latest first; of those with some words in the title, if any, or with
+        a live wake.
 
         Unattended are the sessions that a wake began and no person has written in.
         """
@@ -87,7 +89,7 @@ class SessionRows:
             "before_id": before_id,
             "most": most,
             "title": None if named is None else f"%{_as_written(named.lower())}%",
-            "is_any": int(not with_recall),
+            "booked": booked,
             "is_unattended": None if is_unattended is None else int(is_unattended),
         }
         return SESSIONS.read_all(await self._statements.fetch("sessions_of_user", params))

@@ -88,6 +88,9 @@ ORDER BY created_at, id;
 -- name: revoke_token
 UPDATE tokens SET revoked_at = :now WHERE id = :id AND user_id = :user_id AND revoked_at IS NULL RETURNING id;
 
+-- name: renew_login
+UPDATE tokens SET created_at = :now WHERE id = :id AND kind = 'browser' AND revoked_at IS NULL RETURNING id;
+
 -- name: revoke_browsers
 UPDATE tokens SET revoked_at = :now WHERE kind = 'browser' AND revoked_at IS NULL RETURNING id;
 
@@ -108,6 +111,10 @@ DELETE FROM passes WHERE expires_at <= :now OR expires_at > :latest;
 -- name: add_pass
 INSERT INTO passes (digest, purpose, user_id, token_id, expires_at)
 VALUES (:digest, :purpose, :user_id, :token_id, :expires_at);
+
+-- name: count_tickets
+SELECT COUNT(*) AS unused FROM passes
+WHERE token_id = :token_id AND purpose <> 'login' AND expires_at > :now AND expires_at <= :latest;
 
 -- name: take_pass
 -- Taking it is removing it, so of two who try only one gets it. One that is good for too long is from before the clock was

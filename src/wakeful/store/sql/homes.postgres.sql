@@ -38,13 +38,17 @@ WHERE
 UPDATE homes SET busy_until = NULL WHERE agent_id = :agent_id AND holder = :holder AND fence = :fence;
 
 -- name: save_home
--- Only the holder may, and only what follows on what it has read. The pages are a few; see add_home_pages for more.
+-- Only the holder may, and only what follows on what it has read; after PostgreSQL was taken back, another change may
+-- have the same number. The pages are a few; see add_home_pages for more.
 WITH home AS (
     UPDATE homes
     SET
-        seq = seq + 1, last_save = :save_id, busy_until = NULL, page_count = :page_count, database_key = :database_key,
+        seq = seq + 1, last_save = :save_id, saves = left(seq + 1 || ':' || CAST(:save_id AS TEXT) || ' ' || saves, 1400),
+        busy_until = NULL, page_count = :page_count, database_key = :database_key,
         pages_seq = CASE WHEN CAST(:has_pages AS BIGINT) = 1 THEN seq + 1 ELSE pages_seq END
-    WHERE agent_id = :agent_id AND holder = :holder AND fence = :fence AND seq = :seq
+    WHERE
+        agent_id = :agent_id AND holder = :holder AND fence = :fence AND seq = :seq
+        AND last_save IS NOT DISTINCT FROM :last_save
     RETURNING *
 ), saved AS (
     INSERT INTO home_pages (agent_id, page_no, seq, bytes)
@@ -72,8 +76,11 @@ ORDER BY page_no LIMIT :most;
 SELECT COUNT(*) AS pages FROM home_pages WHERE agent_id = :agent_id;
 
 -- name: home_files_of
+-- A row for a folder itself, which none of ours is, could make it a link.
 SELECT path, kind, mode, size, digest FROM home_files
-WHERE agent_id = :agent_id AND split_part(path, '/', 1) = ANY(CAST(:folders AS TEXT[]));
+WHERE
+    agent_id = :agent_id
+    AND split_part(path, '/', 1) = ANY(CAST(:folders AS TEXT[])) AND split_part(path, '/', 2) <> '';
 
 -- name: note_home_files
 UPDATE homes
@@ -131,13 +138,18 @@ RETURNING agent_id;
 
 -- name: touch_home
 -- Its files have changed without its holder: what that is about to save is compared anew.
-UPDATE homes SET seq = seq + 1, files_seq = seq + 1, last_save = NULL WHERE agent_id = :agent_id;
+UPDATE homes
+SET
+    seq = seq + 1, files_seq = seq + 1, last_save = :save_id,
+    saves = left(seq + 1 || ':' || CAST(:save_id AS TEXT) || ' ' || saves, 1400)
+WHERE agent_id = :agent_id;
 
 -- name: erase_home
 -- The row stays, so that the other nodes notice that their caches are too old.
 UPDATE homes
 SET
     holder = NULL, fence = fence + 1, seq = seq + 1, page_count = 0, database_key = NULL,
+    last_save = :save_id, saves = left(seq + 1 || ':' || CAST(:save_id AS TEXT) || ' ' || saves, 1400),
     pages_seq = seq + 1, snapshots_seq = seq + 1,
     files_seq = CASE WHEN CAST(:files_too AS BIGINT) = 0 THEN files_seq ELSE seq + 1 END,
     files_key = CASE WHEN CAST(:files_too AS BIGINT) = 0 THEN files_key END

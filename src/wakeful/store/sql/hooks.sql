@@ -62,6 +62,9 @@ INSERT INTO hook_deliveries (
 )
 VALUES (:id, :hook_id, :delivery_id, :sha256, :event, :at, :outcome, :wake_id, :run_id, :size, :payload);
 
+-- name: delete_hook_delivery
+DELETE FROM hook_deliveries WHERE id = :id;
+
 -- name: hook_delivery_by_sender
 SELECT id, hook_id, delivery_id, sha256, event, at, outcome, wake_id, run_id, size FROM hook_deliveries
 WHERE hook_id = :hook_id AND delivery_id = :delivery_id;

@@ -7,14 +7,15 @@
 INSERT INTO runs (
     id, agent_id, user_id, session_id, wake_id, kind, trigger, scheduled_by, nominal_at, covers, priority, turn, status,
     reason, note, error, queued_at, started_at, finished_at, owner, lease_until, fence, attempt, has_called,
-    lost_starts, is_resuming, stop_requested_at, node, has_ping, traceparent, door, token_id,
-    token_name
+    lost_starts, is_resuming, not_before, stop_requested_at, node, has_ping, traceparent, door, token_id,
+    token_name, outside_sources
 )
 SELECT
     n.id, n.agent_id, n.user_id, n.session_id, n.wake_id, n.kind, n.trigger, n.scheduled_by, n.nominal_at, n.covers,
     n.priority, n.turn, n.status, n.reason, n.note, n.error, n.queued_at, n.started_at, n.finished_at, n.owner,
-    n.lease_until, n.fence, n.attempt, n.has_called, n.lost_starts, n.is_resuming, n.stop_requested_at, n.node,
-    n.has_ping, n.traceparent, n.door, n.token_id, n.token_name
+    n.lease_until, n.fence, n.attempt, n.has_called, n.lost_starts, n.is_resuming, n.not_before, n.stop_requested_at,
+    n.node, n.has_ping, n.traceparent, n.door, n.token_id, n.token_name,
+    n.outside_sources
 FROM rows(runs) AS n
 WHERE TRUE
 ON CONFLICT DO NOTHING
@@ -82,7 +83,7 @@ LIMIT 1;
 -- What someone who comes in now can watch: a running run, or one that had begun and waits to go on.
 SELECT * FROM runs WHERE session_id = :session_id AND status = 'running'
 UNION ALL
-SELECT * FROM runs WHERE session_id = :session_id AND status = 'queued' AND fence > 0
+SELECT * FROM runs WHERE session_id = :session_id AND status = 'queued' AND fence > 0 AND not_before IS NULL
 LIMIT 1;
 
 -- name: runs_by_ids
@@ -110,7 +111,8 @@ ORDER BY queued_at DESC, id DESC LIMIT :most;
 -- attempts of the others; one that was lost before it reached a call comes after those that got further. On a shared
 -- store, runs of agents whose files are in another data directory are left to the nodes that have it, and those of agents
 -- with MCP servers that this node does not have to the nodes that have them; one that waits for a node that is away
--- (reason memory_elsewhere or mcp_elsewhere) holds up no other run. Runs of an agent with a home go where another run of
+-- (reason memory_elsewhere or mcp_elsewhere) holds up no other run. One whose model did not answer waits for its next
+-- try, and holds up no other either; a time that is too far ahead is from before the clock was set back. Runs of an agent with a home go where another run of
 -- it is running, and for a moment to the live node that has its home. Rows that someone holds are passed over, be it the
 -- run or the wake that begins with it: the node may be dead. The outer condition is checked again after a wait for
 -- another node's lock.
@@ -182,6 +184,7 @@ WITH people AS MATERIALIZED (
             LIMIT 1
         ) IS NULL */
         AND (SELECT 1 FROM runs b WHERE b.session_id = r.session_id AND b.status = 'running' LIMIT 1) IS NULL
+        AND (r.not_before IS NULL OR r.not_before <= :now OR r.not_before > :last_start)
         AND (r.trigger <> 'wake' OR (
             SELECT 1 FROM sessions s
             WHERE
@@ -192,6 +195,7 @@ WITH people AS MATERIALIZED (
         AND (
             SELECT 1 FROM runs e
             WHERE e.session_id = r.session_id AND e.status = 'queued' AND e.id <> r.id
+            AND (e.not_before IS NULL OR e.not_before <= :now)
             /*postgres AND COALESCE(e.reason, '') NOT IN ('memory_elsewhere', 'mcp_elsewhere') */
             AND (
                 e.trigger = 'message' OR (e.trigger = 'run_now' AND r.trigger = 'wake')
@@ -202,7 +206,7 @@ WITH people AS MATERIALIZED (
             )
             LIMIT 1
         ) IS NULL
-        AND (r.trigger <> 'wake' OR r.started_at IS NOT NULL OR (
+        AND (r.trigger <> 'wake' OR (r.started_at IS NOT NULL AND r.not_before IS NULL) OR (
             SELECT 1 FROM pauses p
             WHERE p.until > :now
             AND p.user_id = r.user_id AND (p.agent_id IS NULL OR p.agent_id = r.agent_id)
@@ -252,8 +256,8 @@ WITH people AS MATERIALIZED (
 UPDATE runs
 SET
     status = 'running', owner = :owner, lease_until = :lease_until, fence = fence + 1, attempt = attempt + 1,
-    has_called = 0,
-    /*postgres reason = NULLIF(NULLIF(runs.reason, 'memory_elsewhere'), 'mcp_elsewhere'), */
+    has_called = 0, not_before = NULL,
+    reason = NULLIF(/*postgres NULLIF(NULLIF( */runs.reason/*postgres , 'memory_elsewhere'), 'mcp_elsewhere') */, 'outage'),
     node = :node,
     -- Not before it was queued, though the clock of the node that queued it may be a little ahead of ours.
     started_at = COALESCE(started_at, CASE WHEN queued_at > :now THEN queued_at ELSE :now END)
@@ -262,7 +266,7 @@ WHERE runs.id = chosen.run_id AND COALESCE(runs.status, chosen.run_id) = 'queued
 RETURNING *, (SELECT a.run_limit_seconds FROM agents a WHERE a.id = runs.agent_id) AS run_limit_seconds
 /*postgres ), began AS (
     -- As begin_wakes does, in the same round trip.
-    UPDATE wakes SET status = 'running', version = wakes.version + 1, updated_at = :now FROM claimed
+    UPDATE wakes SET status = 'running', held_by = NULL, version = wakes.version + 1, updated_at = :now FROM claimed
     WHERE wakes.id = claimed.wake_id AND COALESCE(wakes.status, claimed.wake_id) = 'queued'
 ), moved AS (
     -- With the run its agent's home: the node that had it can no longer write. One that is being saved now is passed
@@ -335,6 +339,15 @@ FROM rows(runs) AS n
 WHERE runs.id = n.id AND COALESCE(runs.status, n.id) = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
 /*postgres RETURNING runs.id */;
 
+-- name: hold_run
+-- Its model did not answer, which is no fault of the run: it comes back later, and the crashed ones do not wait for it.
+UPDATE runs
+SET
+    status = 'queued', reason = 'outage', not_before = :until, owner = NULL, lease_until = NULL, attempt = attempt - 1,
+    is_resuming = 0
+WHERE id = :id AND status = 'running' AND owner = :owner AND fence = :fence
+RETURNING *;
+
 -- name: expired_runs
 -- Runs whose owner is gone: the lease ran out, or reaches too far ahead since the clock was set back, or (embedded store,
 -- at start) it was another process's. Never our own: we know what we are at work on.
@@ -372,6 +385,15 @@ WHERE runs.id = n.id AND COALESCE(runs.status, n.id) = 'running' AND runs.owner 
 -- A run that came back from a crash has saved a step, so it is not what killed the process.
 UPDATE runs SET is_resuming = 0 WHERE id = :id AND is_resuming = 1 RETURNING id;
 
+-- name: mark_run
+-- Where the data came from that a run has read and its user did not write.
+UPDATE runs SET outside_sources = :outside_sources WHERE id = :id;
+
+-- name: sources_of_session
+-- Those of the runs of a session, the earliest first.
+SELECT outside_sources FROM runs WHERE session_id = :session_id AND outside_sources <> '[]'
+GROUP BY outside_sources ORDER BY MIN(queued_at);
+
 -- name: request_stop
 -- Stop is a row, so every node sees it.
 UPDATE runs SET stop_requested_at = :now
@@ -399,16 +421,17 @@ DELETE FROM stop_wishes WHERE (SELECT 1 FROM runs r WHERE r.id = stop_wishes.run
 UPDATE runs
 SET
     status = 'queued', reason = 'continued', error = NULL, finished_at = NULL, owner = NULL, lease_until = NULL,
-    attempt = 0, lost_starts = 0, turn = 0, is_resuming = 0, stop_requested_at = NULL
+    attempt = 0, lost_starts = 0, turn = 0, is_resuming = 0, not_before = NULL, stop_requested_at = NULL
 WHERE id = :id AND status IN ('interrupted', 'failed', 'stopped')
 RETURNING *;
 
 -- name: end_queued_runs
--- Runs of a wake that had not begun end with it.
+-- Runs of wakes that had not begun end with them.
 UPDATE runs
-SET status = :status, reason = :reason, finished_at = :now
-WHERE wake_id = :wake_id AND status = 'queued'
-RETURNING id;
+SET status = n.status, reason = n.reason, finished_at = n.finished_at
+FROM rows(runs) AS n
+WHERE runs.wake_id = n.wake_id AND COALESCE(runs.status, n.wake_id) = 'queued'
+RETURNING runs.id;
 
 -- name: end_queued_run
 UPDATE runs
@@ -418,7 +441,7 @@ RETURNING id;
 
 -- name: hurry_runs
 -- A person's Run now: no pause holds it, and nobody's turn comes before.
-UPDATE runs SET trigger = 'run_now', turn = 0 WHERE wake_id = :wake_id AND status = 'queued' RETURNING *;
+UPDATE runs SET trigger = 'run_now', turn = 0, not_before = NULL WHERE wake_id = :wake_id AND status = 'queued' RETURNING *;
 
 -- name: shed_low_runs
 -- Low priority gives way: no slot was free for it in time. A run that waits for its session or a pause is left alone, and

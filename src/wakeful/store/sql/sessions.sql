@@ -22,8 +22,9 @@ WHERE
     user_id = :user_id AND (CAST(:agent_id AS TEXT) IS NULL OR agent_id = :agent_id)
     AND (CAST(:before AS BIGINT) IS NULL OR updated_at < :before OR (updated_at = :before AND id < :before_id))
     AND (CAST(:title AS TEXT) IS NULL OR LOWER(title) LIKE :title ESCAPE '\')
-    AND (:is_any = 1 OR EXISTS (
-        SELECT 1 FROM wakes w WHERE w.slot = 'session:' || sessions.id AND w.status IN ('pending', 'queued')
+    AND (CAST(:booked AS TEXT) IS NULL OR id IN (
+        SELECT w.session_id FROM wakes w
+        WHERE w.user_id = :user_id AND w.status IN ('pending', 'queued') AND :booked IN ('any', w.kind)
     ))
     AND (CAST(:is_unattended AS BIGINT) IS NULL OR :is_unattended = CASE
         WHEN origin_wake_id IS NULL THEN 0

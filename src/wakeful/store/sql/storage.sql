@@ -11,7 +11,7 @@ SELECT id FROM users;
 
 -- name: old_runs
 -- Runs of a user that ended long ago, the oldest first, from a place on. The last one of a wake that is not over stays:
--- the lists of wakes show how it ended.
+-- the lists of wakes show how it ended. So does the last marked one of a session, because its transcript stays.
 SELECT r.id AS id, r.wake_id AS wake_id, r.queued_at AS queued_at FROM runs r
 WHERE
     r.user_id = :user_id AND r.queued_at < :before AND (r.queued_at, r.id) > (:after, :after_id)
@@ -20,6 +20,17 @@ WHERE
         r.wake_id IS NULL
         OR (SELECT 1 FROM wakes w WHERE w.id = r.wake_id AND w.status IN ('pending', 'queued', 'running') LIMIT 1) IS NULL
         OR (SELECT 1 FROM runs l WHERE l.wake_id = r.wake_id AND l.nominal_at > r.nominal_at LIMIT 1) IS NOT NULL
+    )
+    AND (
+        r.outside_sources = '[]'
+        OR (SELECT 1 FROM sessions s WHERE s.id = r.session_id LIMIT 1) IS NULL
+        OR (
+            SELECT 1 FROM runs l
+            WHERE
+                l.session_id = r.session_id AND l.outside_sources <> '[]' AND l.started_at IS NOT NULL
+                AND (l.queued_at, l.id) > (r.queued_at, r.id)
+            LIMIT 1
+        ) IS NOT NULL
     )
 ORDER BY r.queued_at, r.id LIMIT :most;
 

@@ -14,6 +14,16 @@ SELECT at FROM (
 ) AS uses
 ORDER BY at DESC LIMIT 1 OFFSET :later;
 
+-- name: side_request_of_token
+-- The same for requests for titles, tags and follow-ups, which have no run: the id of their usage names the token.
+SELECT u.at FROM tokens t
+JOIN agents a ON a.user_id = t.user_id
+JOIN run_usage u ON u.agent_id = a.id
+WHERE
+    t.id = :token_id AND u.at > :since AND u.at <= :until
+    AND SUBSTR(u.run_id, 1, LENGTH(t.id) + 6) = 'side/' || t.id || '/'
+ORDER BY u.at DESC LIMIT 1 OFFSET :later;
+
 -- name: started_by_token
 -- How many runs a token or a hook started lately, itself or by its bookings, and when the first of them was.
 SELECT COUNT(*) AS started, MIN(queued_at) AS first_at FROM runs

@@ -4,14 +4,14 @@
 INSERT INTO wakes (
     id, kind, agent_id, user_id, session_id, slot, call_type, interval_seconds, cron, timezone, wall_clock, until, max_runs,
     booking, nominal_at, attempt_at, first_due_at, is_missed, held_by, comment, instructions, context_views, session_config, priority, on_miss,
-    scheduled_by, booked_by_run, tools, ephemeral, status, reason, error, delivery_phase, created_session_id, deferrals, failures,
+    scheduled_by, booked_by_run, tools, outside_sources, ephemeral, status, reason, error, delivery_phase, created_session_id, deferrals, failures,
     runs_started, muted, ping_to, seen_at, traceparent, door, token_id, token_name, version, created_at, updated_at
 )
 SELECT
     n.id, n.kind, n.agent_id, n.user_id, n.session_id, n.slot, n.call_type, n.interval_seconds, n.cron, n.timezone,
     n.wall_clock, n.until, n.max_runs, n.booking, n.nominal_at, n.attempt_at, n.first_due_at, n.is_missed, n.held_by,
     n.comment, n.instructions, n.context_views, n.session_config, n.priority, n.on_miss, n.scheduled_by,
-    n.booked_by_run, n.tools, n.ephemeral, n.status, n.reason, n.error, n.delivery_phase, n.created_session_id, n.deferrals,
+    n.booked_by_run, n.tools, n.outside_sources, n.ephemeral, n.status, n.reason, n.error, n.delivery_phase, n.created_session_id, n.deferrals,
     n.failures, n.runs_started, n.muted, n.ping_to, n.seen_at, n.traceparent, n.door, n.token_id, n.token_name, n.version, n.created_at,
     n.updated_at
 FROM rows(wakes) AS n
@@ -193,7 +193,7 @@ ORDER BY w.created_at LIMIT :most;
 -- name: begin_wakes
 -- A once-wake whose run was claimed leaves its slot, so that the run can book the next one there. In PostgreSQL this is
 -- a part of claim_runs.
-UPDATE wakes SET status = 'running', version = wakes.version + 1, updated_at = n.updated_at
+UPDATE wakes SET status = 'running', held_by = NULL, version = wakes.version + 1, updated_at = n.updated_at
 FROM rows(wakes) AS n
 WHERE wakes.id = n.id AND COALESCE(wakes.status, n.id) = 'queued';  -- so written for the reason in runs.sql
 
@@ -259,7 +259,7 @@ RETURNING id;
 -- name: next_attempt
 -- When the scheduler must look next: the first wake, the first lease of another process to run out (not before leases can
 -- be judged), the first pause to end, the first low-priority run that has waited long enough to be dropped, the first
--- session whose wakes are held no longer. At once if a wish to stop waits for its run.
+-- session whose wakes are held no longer, the next try of a run whose model did not answer. At once if a wish to stop waits for its run.
 SELECT MIN(at) AS at FROM (
     SELECT MIN(attempt_at) AS at FROM wakes WHERE status = 'pending'
     UNION ALL
@@ -274,6 +274,8 @@ SELECT MIN(at) AS at FROM (
     WHERE status = 'queued' AND priority = 'low' AND queued_at + :shed_after > :now
     UNION ALL
     SELECT MIN(held_until) AS at FROM sessions WHERE held_until > :now AND held_until <= :last_hold
+    UNION ALL
+    SELECT MIN(not_before) AS at FROM runs WHERE status = 'queued' AND not_before > :now
     UNION ALL
     SELECT MIN(requested_at) AS at FROM stop_wishes
 ) AS moments;
@@ -291,6 +293,12 @@ WHERE
     user_id = :user_id AND (agent_id = :agent_id OR CAST(:agent_id AS TEXT) IS NULL)
     AND status IN ('pending', 'queued') AND nominal_at < :before;
 
+-- name: left_by_gone
+-- Deleted agents and users that still have live wakes; without an agent, all of the user's.
+SELECT DISTINCT w.user_id, CASE WHEN u.deleted_at IS NULL THEN w.agent_id END AS agent_id
+FROM wakes w JOIN agents a ON a.id = w.agent_id JOIN users u ON u.id = w.user_id
+WHERE w.status IN ('pending', 'queued') AND (a.deleted_at IS NOT NULL OR u.deleted_at IS NOT NULL);
+
 -- name: overdue_wakes
 -- For the liveness audit: due for a while, and still nothing was decided.
 SELECT id FROM wakes WHERE status = 'pending' AND attempt_at < :before ORDER BY attempt_at LIMIT :most;
@@ -307,3 +315,25 @@ LIMIT :most;
 -- In the order in which they were booked.
 SELECT w.* FROM rows(wakes) AS n JOIN wakes w ON w.booked_by_run = n.booked_by_run
 ORDER BY w.created_at, w.id;
+
+-- name: zone_rules
+SELECT * FROM zone_rules;
+
+-- name: lock_zone_rules
+-- Of two nodes that start together, the second sees what the first has done.
+SELECT offsets FROM zone_rules WHERE zone = :zone /*postgres FOR UPDATE */;
+
+-- name: save_zone_rules
+INSERT INTO zone_rules (zone, offsets) VALUES (:zone, :offsets)
+ON CONFLICT (zone) DO UPDATE SET offsets = excluded.offsets;
+
+-- name: zones_of_wakes
+-- Where the clocks decide when a wake is due.
+SELECT DISTINCT timezone FROM wakes
+WHERE status = 'pending' AND (cron IS NOT NULL OR wall_clock IS NOT NULL) AND timezone IS NOT NULL;
+
+-- name: wakes_by_clocks_of_zone
+SELECT * FROM wakes
+WHERE status = 'pending' AND (cron IS NOT NULL OR wall_clock IS NOT NULL) AND timezone = :zone
+ORDER BY id
+/*postgres FOR UPDATE */;

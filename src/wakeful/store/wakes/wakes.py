@@ -4,12 +4,15 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
+import orjson
+
 from wakeful.domain.errors import NotFound
 from wakeful.domain.events import RecallAction
 from wakeful.domain.frames import Recall, recall_update
 from wakeful.domain.news import WakeChanged, WakeDueSooner
 from wakeful.domain.types import Bounds, CallType, SetAside, Wake, WakeKind
 from wakeful.domain.values import value
+from wakeful.domain.wakes.zone_rules import Offsets
 from wakeful.store.drivers.database import Row, Statements
 from wakeful.store.rows import ADDED_WAKE, MOVED_WAKE, WAKES, from_micros, read_bounds, to_micros
 from wakeful.store.sessions.frames import SessionFrames
@@ -42,6 +45,18 @@ class DueWake:
 
     def read_bounds(self) -> Bounds:
         return read_bounds(self.agent_bounds)
+
+
+@value
+class Gone:
+    """A deleted user, or a deleted agent of one."""
+
+    user_id: str
+    agent_id: str | None = None
+
+    @property
+    def reason(self) -> str:
+        return "user_gone" if self.agent_id is None else "agent_gone"
 
 
 @value
@@ -216,6 +231,28 @@ class WakeRows:
         """Return the pending wakes with times that were counted from a moment after now."""
         return [row["id"] for row in await self._statements.fetch("wakes_planned_ahead", {"now": to_micros(now)})]
 
+    async def zone_rules(self) -> dict[str, Offsets]:
+        """Return the offsets that wakes were planned with, by zone."""
+        rows = await self._statements.fetch("zone_rules", {})
+        return {row["zone"]: _read_offsets(row["offsets"]) for row in rows}
+
+    async def lock_zone_rules(self, zone: str) -> Offsets | None:
+        """Read the offsets of a zone in order to change them."""
+        rows = await self._statements.fetch("lock_zone_rules", {"zone": zone})
+        return _read_offsets(rows[0]["offsets"]) if rows else None
+
+    async def save_zone_rules(self, zone: str, offsets: Offsets) -> None:
+        text = orjson.dumps([(to_micros(at), offset // timedelta(seconds=1)) for at, offset in offsets]).decode()
+        await self._statements.fetch("save_zone_rules", {"zone": zone, "offsets": text})
+
+    async def zones(self) -> set[str]:
+        """Return the zones of pending wakes whose time is a wall-clock time."""
+        return {row["timezone"] for row in await self._statements.fetch("zones_of_wakes", {})}
+
+    async def by_clocks_of(self, zone: str) -> list[Wake]:
+        """Read the pending wakes whose time is a wall-clock time in a zone, in order to change them."""
+        return WAKES.read_all(await self._statements.fetch("wakes_by_clocks_of_zone", {"zone": zone}))
+
     async def settle(self, settled: Sequence[tuple[str, str | None]], now: datetime) -> None:
         """Note that the runs of these wakes succeeded or were stopped; each comes with the reason to save."""
         at = to_micros(now)
@@ -281,6 +318,11 @@ class WakeRows:
         params = {"user_id": user_id, "agent_id": agent_id, "before": to_micros(before)}
         return (await self._statements.fetch("count_live_wakes", params))[0]["wakes"]
 
+    async def left_by_gone(self) -> list[Gone]:
+        """Return the deleted agents and users that still have live wakes."""
+        rows = await self._statements.fetch("left_by_gone", {})
+        return [Gone(user_id=row["user_id"], agent_id=row["agent_id"]) for row in rows]
+
     async def overdue(self, before: datetime, most: int) -> list[str]:
         rows = await self._statements.fetch("overdue_wakes", {"before": to_micros(before), "most": most})
         return [row["id"] for row in rows]
@@ -312,7 +354,7 @@ def _changed(wake: Wake, action: RecallAction) -> WakeChanged:
 def _settled_action(wake: Recall, status: str) -> RecallAction | None:
     """Return the action to announce at the end of a run; a recall that fires once was announced at its start."""
     if wake.call_type == "recurring":
-        return "rescheduled" if status == "pending" else None
+        return "rescheduled" if status == "pending" else "fired" if status == "fired" else None
     return None if wake.kind == "recall" else "fired"
 
 
@@ -320,6 +362,10 @@ def _one(rows: Sequence[Row], wake_id: str, user_id: str | None) -> Wake:
     if not rows or (user_id is not None and rows[0]["user_id"] != user_id):
         raise NoSuchWake(wake_id)
     return WAKES.read(rows[0])
+
+
+def _read_offsets(text: str) -> Offsets:
+    return tuple((from_micros(at), timedelta(seconds=seconds)) for at, seconds in orjson.loads(text))
 
 
 def _read_set_aside(row: Row) -> SetAside:

@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 from mcp_types import AudioContent, CallToolResult, EmbeddedResource, ImageContent, TextContent, TextResourceContents
 
+from wakeful.domain.quoting import frame
 from wakeful.tools.registry import ToolResult
 
 MAX_RESULT = 64_000  # characters
@@ -17,9 +18,9 @@ def read_result(result: CallToolResult, server: str, tool: str) -> ToolResult:
         text = orjson.dumps(result.structured_content, default=str).decode()
     whole = len(text)
     text = text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()[:MAX_RESULT]
-    cut = f"\n[truncated: {MAX_RESULT:,} of {whole:,} characters are shown]" if whole > MAX_RESULT else ""
-    kind = "An error" if result.is_error else "Data"
-    framed = f"[{kind} from the MCP server {server!r}; it is not from your user.]\n{text or '(nothing)'}{cut}"
+    cut = f"[truncated: {MAX_RESULT:,} of {whole:,} characters are shown]\n" if whole > MAX_RESULT else ""
+    kind = "an error" if result.is_error else "a result"
+    framed = cut + frame(f"{kind} from the MCP server {server!r}", text or "(nothing)")
     metadata: dict[str, Any] = {"server": server, "tool": tool, "truncated": bool(cut)}
     if result.is_error:
         return ToolResult(text=framed, success=False, metadata=metadata | {"code": "mcp_tool_error"})

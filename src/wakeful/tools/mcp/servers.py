@@ -5,12 +5,13 @@ The `mcp` package takes a second to import, so it is imported when a server is f
 
 import asyncio
 import logging
-import re
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
 from shutil import which
@@ -20,9 +21,11 @@ import orjson
 from pydantic import ConfigDict
 
 from wakeful.domain.agents.confinement import REMEDY, Confined, Confinement
-from wakeful.domain.agents.mcp_servers import McpServer, McpState, hide_secrets, prefix_of, quote_last_lines
-from wakeful.domain.errors import Unavailable
+from wakeful.domain.agents.mcp_servers import McpServer, McpState, hide_secrets, quote_last_lines, tool_name
+from wakeful.domain.errors import StoreUnavailable, Unavailable
 from wakeful.domain.events import Waiting
+from wakeful.domain.outside import MCP
+from wakeful.domain.quoting import frame, quote_line
 from wakeful.service.resources import shortage
 from wakeful.tools.confinement.probe import find_confinement
 from wakeful.tools.confinement.rules import SEARCH_PATH, ConfinementRules, make_rules
@@ -43,7 +46,8 @@ MAX_PAUSE = 300.0
 _SHOWN = 300  # characters of an error
 _NOT_KNOWN = "Its tools are known once it has started, with the first run, or schedule, that needs them."
 
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
+# Is given a server's name, and a fingerprint of each of its tools by the name that the server has for it.
+NoteTools = Callable[[str, Mapping[str, str]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +88,11 @@ class McpServers:
         root: Path,
         limits: McpLimits | None = None,
         confining: Confining | None = None,
+        note_tools: NoteTools | None = None,
     ) -> None:
         self._confining = confining or Confining()
         self._servers = {
-            name: _Server(server, root / name, limits or McpLimits(), self._confining)
+            name: _Server(server, root / name, limits or McpLimits(), self._confining, note_tools)
             for name, server in sorted(servers.items())
         }
 
@@ -136,8 +141,11 @@ class McpServers:
 class _Server:
     """One server: its connection, if there is one, and its tools, if they are known."""
 
-    def __init__(self, server: McpServer, home: Path, limits: McpLimits, confining: Confining) -> None:
+    def __init__(
+        self, server: McpServer, home: Path, limits: McpLimits, confining: Confining, note_tools: NoteTools | None
+    ) -> None:
         self._server = server
+        self._note_tools = note_tools
         self._confining = confining
         self._home = home
         self._limits = limits
@@ -223,7 +231,7 @@ class _Server:
             ) from None
         except Exception as error:  # whatever a server or the SDK does; the model and the log get it
             if _is_answer(error):
-                text = f"[An error from the MCP server {self.name!r}.]\n{_describe(error, self._server)}"
+                text = frame(f"an error from the MCP server {self.name!r}", _describe(error, self._server))
                 return ToolResult(text=text, success=False, metadata={"code": "mcp_error", "server": self.name})
             connection.retire()
             problem = _describe(error, self._server)
@@ -298,7 +306,7 @@ class _Server:
         else:
             self._failures, self._retry_at, self._error, self._wrote = 0, 0.0, None, ""
             self._connection = connection
-            self._learn(connection)
+            await self._learn(connection)
             log.info("MCP server started", extra={"server": self.name, "tools": len(self.tools)})
             return connection
         self._look_after(connection.close())  # in the background
@@ -307,7 +315,7 @@ class _Server:
         self._retry_at = asyncio.get_running_loop().time() + pause
         self._fail(problem)
         wrote = self._stderr.decode(errors="replace").replace(str(self._home), "~")
-        self._wrote = quote_last_lines(hide_secrets(wrote, self._server, *self._server.command))
+        self._wrote = quote_last_lines(hide_secrets(wrote, self._server, *self._server.command[:1]))
         raise McpDown(f"The MCP server {self.name!r} is not available: {problem}. Do without it for now.")
 
     def _open_transport(self, on_end: Callable[[], None]) -> "AbstractAsyncContextManager[Streams]":
@@ -352,19 +360,20 @@ class _Server:
         self._error, self._wrote = problem, ""
         log.warning("MCP server failed", extra={"server": self.name, "problem": problem})
 
-    def _learn(self, connection: "McpConnection") -> None:
-        """Convert the tools that the server lists, up to the limit."""
-        known: dict[str, Tool] = {}
-        unfit = 0
-        for listed in connection.tools[: self._limits.tools]:
-            tool = _to_tool(listed, self.name, partial(self.call, listed.name))
-            if tool is None or tool.name in known:
-                unfit += 1
-            else:
-                known[tool.name] = tool
+    async def _learn(self, connection: "McpConnection") -> None:
+        """Convert the tools that the server lists, up to the limit, and have changes of them noted."""
+        listed = {each.name: each for each in connection.tools[: self._limits.tools]}
+        count = Counter(tool_name(self.name, name) for name in listed)
+        tools = [_to_tool(each, self.name, partial(self.call, name)) for name, each in listed.items()]
         self.is_known = True
-        self.tools = list(known.values())
-        self.note = _note(self.name, connection, self._limits.tools, unfit)
+        # Of several that would have the same name none is used: it could mean another one after the next start.
+        self.tools = [tool for tool in tools if tool is not None and count[tool.name] == 1]
+        self.note = _note(self.name, connection, self._limits.tools, len(listed) - len(self.tools))
+        if self._note_tools is not None:
+            try:
+                await self._note_tools(self.name, {name: _fingerprint(each) for name, each in listed.items()})
+            except StoreUnavailable as error:  # the next start compares them again
+                log.warning("tools not compared", extra={"server": self.name, "problem": error.message})
 
 
 def _note(name: str, connection: "McpConnection", most: int, unfit: int) -> str | None:
@@ -378,28 +387,37 @@ def _note(name: str, connection: "McpConnection", most: int, unfit: int) -> str 
 
 
 def _to_tool(listed: "McpTool", server: str, act: Callable[[ToolContext, Any], Any]) -> Tool | None:
-    """Convert a tool, with the server's prefix in its name; None if no provider would accept it."""
-    name = prefix_of(server) + _NOT_IN_A_NAME.sub("_", listed.name)
+    """Convert a tool, with its server in its name and description; None if no provider would accept it."""
+    name = tool_name(server, listed.name)
     schema = listed.input_schema
-    if not listed.name or len(name) > MAX_NAME or schema.get("type") != "object" or _size(schema) > MAX_SCHEMA:
+    description = (listed.description or listed.title or listed.name)[:MAX_DESCRIPTION]
+    size = len(_to_json(schema) or bytes(MAX_SCHEMA + 1))
+    if not listed.name or len(name) > MAX_NAME or schema.get("type") != "object" or size > MAX_SCHEMA:
         return None
     return Tool(
         name=name,
         toolset=f"mcp:{server}",
-        description=(listed.description or listed.title or listed.name)[:MAX_DESCRIPTION],
+        description=f"From the MCP server {server!r}: {description}",
         arguments=AnyArguments,
         raw_schema=schema,
         act=act,
         is_repeatable=bool(listed.annotations and listed.annotations.read_only_hint),
         makes_files=not (listed.annotations and listed.annotations.read_only_hint),
+        reads_from=lambda _: f"{MCP}{server}",
     )
 
 
-def _size(schema: Mapping[str, Any]) -> int:
+def _fingerprint(listed: "McpTool") -> str:
+    hints = listed.annotations and listed.annotations.model_dump()
+    shown = _to_json([listed.title, listed.description, listed.input_schema, hints])
+    return blake2b(shown or b"", digest_size=16).hexdigest()
+
+
+def _to_json(value: object) -> bytes | None:
     try:
-        return len(orjson.dumps(schema))
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except (TypeError, ValueError, RecursionError):
-        return MAX_SCHEMA + 1
+        return None
 
 
 def _is_answer(error: Exception) -> bool:
@@ -411,7 +429,6 @@ def _is_answer(error: Exception) -> bool:
 
 
 def _describe(error: BaseException, server: McpServer) -> str:
-    """Return the text of an error without the server's secrets."""
+    """Return the text of an error, which may be the server's own, quoted and without its secrets."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    shown = " ".join(text.split())[:_SHOWN] or type(error).__name__
-    return hide_secrets(shown, server, *server.command[1:], server.url or "")
+    return quote_line(" ".join(hide_secrets(text, server).split()) or type(error).__name__, _SHOWN)

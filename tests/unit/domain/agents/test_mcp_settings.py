@@ -3,6 +3,16 @@
 import pytest
 
 from wakeful.config import ConfigError, load_settings
+from wakeful.domain.agents.mcp_servers import (
+    BUILT_IN,
+    McpServer,
+    ambiguous_names,
+    hide_secrets,
+    may_be_of,
+    plain_name,
+    tool_name,
+)
+from wakeful.tools.mcp.servers import _describe
 
 GOOD = """
 [mcp.files]
@@ -43,6 +53,8 @@ def test_servers_are_read_with_their_secrets(tmp_path):
         ("[mcp.x]\ncommand = []\n", "`command` is a list of texts"),
         ('[mcp.x]\nurl = "file:///etc"\n', "http:// or https://"),
         ('[mcp.x]\nurl = "https://me:s3cret@a"\n', "without user name"),
+        ('[mcp.x]\nurl = "https://me:s3cret#@a"\n', "without user name"),
+        ('[mcp.x]\nurl = "https://me:s3cret\uff03@a"\n', "without user name"),
         ('[mcp.x]\ncomand = ["a"]\n', "the nearest is 'command'"),
         ('[mcp.x]\ncommand = ["a"]\nheaders = { A = "s3cret" }\n', "`headers` belongs to a server with a url"),
         ('[mcp.x]\ncommand = ["a"]\nenv = { "A B" = "s3cret" }\n', "'A B' cannot be a name"),
@@ -121,3 +133,62 @@ def test_servers_are_not_taken_from_the_environment(tmp_path):
     with pytest.raises(ConfigError, match="mcp takes tables") as refused:
         load(tmp_path, "", WAKEFUL_MCP='{"x": {"command": ["s3cret"]}}')
     assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("server", "tool", "name"),
+    [
+        ("weather", "forecast", "weather_forecast"),
+        ("weather", "get.it now", "weather_get_it_now"),
+        ("db", "query", "mcp_db_query"),
+        ("db", "Query", "mcp_db_Query"),  # a provider may not tell upper from lower case
+        ("mcp", "query", "mcp_query"),
+        ("mcp", "db_query", "mcp_mcp_db_query"),
+        ("mcp", "mcp_db_query", "mcp_mcp_mcp_db_query"),
+        ("more", "tools", "mcp_more_tools"),
+    ],
+)
+def test_a_tool_has_a_name_of_its_own(server, tool, name):
+    assert tool_name(server, tool) == name
+    assert name not in BUILT_IN
+    assert plain_name(name) in (name, f"{server}_{tool}")
+    assert may_be_of([server], name)
+    assert not may_be_of(["other"], name)
+
+
+def test_no_two_servers_have_the_same_name_for_a_tool():
+    names = [name for each in BUILT_IN for name in (each, f"mcp_{each}", f"mcp_mcp_{each}")]
+    pairs = {(server, tool) for name in names for server, _, tool in [name.partition("_")] if tool}
+    made = [tool_name(server, tool) for server, tool in pairs]
+    assert len(set(made)) == len(made) > 2 * len(BUILT_IN)
+    assert not BUILT_IN & set(made)
+
+
+def test_a_built_in_name_is_of_no_server_and_was_ambiguous_with_one():
+    assert not may_be_of(["db"], "db_query")
+    assert "db_query" in ambiguous_names(["db"])
+    assert ambiguous_names(["weather"]) == []
+    assert "mcp_db_query" in ambiguous_names(["mcp"])
+
+
+PROGRAM = McpServer(name="a", command=("run", "--key=s3cret-value", "two  s3cret words"), env={"KEY": "s3cret-env"})
+ADDRESS = McpServer(
+    name="a", url="https://example.com/mcp?key=s3cret", headers={"Authorization": "Bearer s3cret-header"}
+)
+
+
+@pytest.mark.parametrize(
+    ("server", "text"),
+    [
+        (PROGRAM, "bad argument --key=s3cret-value"),
+        (PROGRAM, "bad key 's3cret-value'"),
+        (PROGRAM, "bad: two  s3cret words"),
+        (PROGRAM, "bad: s3cret-env"),
+        (ADDRESS, "404 at https://example.com/mcp?key=s3cret"),
+        (ADDRESS, "no token s3cret-header"),
+    ],
+)
+def test_no_part_of_a_secret_is_shown(server, text):
+    assert "s3cret" not in hide_secrets(text, server)
+    for length in (0, 280, 290, 295):  # an error is cut, but not in the middle of a secret
+        assert "s3" not in _describe(ValueError("x" * length + text), server)

@@ -52,6 +52,24 @@ def test_another_token_or_agent_has_another_key():
     assert len({each.after for each in found}) == len({each.client for each in found}) == 4
 
 
+def test_another_person_has_another_key_and_a_request_that_names_none_has_that_of_0_2():
+    key = history.read_key("X-Conversation-Id", "c")
+
+    def keys_for(*names, **body):
+        asked = read_request({"model": "m", "messages": [{"role": "user", "content": "Hi"}]} | body, names)
+        return history.keys_of(asked, key, "t", "a")
+
+    plain = keys_for()
+    assert plain.client == "a521c1cfc8997bfdad1411ea52c5d3a65cf1893af8f910e1"
+    assert plain.after == "ad1414720b8f96648c2be85daaae745d50ce2f2ffe8cb558"
+    assert keys_for(None, " ", user=None) == keys_for("{{LIBRECHAT_USER_ID}}", user=5, safety_identifier="") == plain
+    named = [keys_for("ada"), keys_for("bob"), keys_for(None, "ada"), keys_for(user="ada")]
+    named += [keys_for("ada", user="bob"), keys_for(safety_identifier="ada"), keys_for(user="x" * 10_000_000)]
+    assert len({each.after for each in named}) == len({each.client for each in named}) == len(named)
+    assert len({each.after for each in (plain, *named)}) == len(named) + 1
+    assert {len(each.after) for each in named} == {48}
+
+
 def test_texts_that_only_join_differently_have_different_keys():
     assert keys(request("ab", "c", "d")).after != keys(request("a", "bc", "d")).after
 
@@ -67,9 +85,12 @@ def test_a_conversation_without_an_id_has_no_key(value):
         ("Let me look. Done.", True, "same"),
         ("<think>Hm.</think>Let me look.\nDone.", True, "same"),
         ('<details type="reasoning"><summary>x</summary>Hm.</details> Let me look. Done.', True, "same"),
-        ("Let me", True, "part"),
-        ("", True, "part"),
-        ("Let me look. Done. And more", False, "part"),
+        (" Let  me\nlook.Done. ", True, "same"),
+        ("Let me", True, "other"),
+        ("", True, "other"),
+        ("", False, "other"),
+        ("<think>Hm.</think>", True, "other"),
+        ("Let me look. Done. And more", False, "other"),
         ("Let me look. Done. And more", True, "other"),
         ("No.", True, "other"),
     ],
@@ -79,11 +100,36 @@ def test_an_answer_in_a_history_is_compared_with_the_one_that_was_given(given, i
     assert history.compare_answer(given, steps, is_over=is_over) == kind
 
 
+LONG = "a b" * 100  # 200 characters without its spaces
+
+
+@pytest.mark.parametrize(
+    ("given", "said", "is_over", "kind"),
+    [
+        pytest.param(LONG, LONG + "c", True, "part", id="a part"),
+        pytest.param(LONG[:-1], LONG + "c", True, "other", id="a part that is too short"),
+        pytest.param(LONG + "c", LONG, False, "part", id="more than is saved of a run in progress"),
+        pytest.param(LONG + "c", LONG, True, "other", id="more than was said"),
+        pytest.param(LONG, LONG[:-1], False, "other", id="too little is saved of a run in progress"),
+        pytest.param("", "", True, "other", id="nothing"),
+        pytest.param("Hello", "", False, "other", id="nothing is saved of a run in progress"),
+    ],
+)
+def test_a_part_of_an_answer_has_200_characters(given, said, is_over, kind):
+    assert history.compare_answer(given, [step("user", "Hi"), step("assistant", said)], is_over=is_over) == kind
+
+
 def test_a_question_that_was_edited_does_not_follow():
     steps = [step("user", "How are you?")]
     assert history.is_next(request("Hi", "Hello", " How are  you?", "Fine", "And?"), steps)
     assert not history.is_next(request("Hi", "Hello", "How old are you?", "Fine", "And?"), steps)
     assert not history.is_next(request("How are you?"), steps)
+
+
+def test_documents_around_a_question_do_not_count():
+    asked = '### Task:\nAnswer from the context.\n\n<context>\n<source id="1">Tea</source>\n</context>\n\nWhen?'
+    assert keys(request(asked)).after == keys(request("When?")).after != keys(request("Where?")).after
+    assert history.is_next(request("When?", "At five", "Sure?"), [step("user", asked)])
 
 
 def test_text_of_several_turns_is_apart_and_a_note_at_the_end_is_said():

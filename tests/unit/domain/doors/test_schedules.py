@@ -256,9 +256,13 @@ def test_the_summary_counts_what_is_long():
 
 
 def test_the_owners_prompt_comes_first_and_the_developers_says_where_it_is_from():
-    agent = session_config.apply(AGENT, EVERY_KEY, "user")
+    agent = session_config.apply(replace(AGENT, allowed_models=("openai:gpt-4o",)), EVERY_KEY, "user")
     assert agent.system_prompt == 'Be kind.\n\nBe brief.\n\nDeveloper prompt, from "CI":\nLook at risks.'
     assert (agent.model, agent.thinking_level) == ("openai:gpt-4o", "high")
+
+
+def test_a_model_that_is_no_longer_allowed_is_not_used():
+    assert session_config.apply(AGENT, {"model": "openai:gpt-4o"}, "user") == AGENT
 
 
 def test_without_a_configuration_the_agent_is_as_it_was():

@@ -124,8 +124,8 @@ def test_by_default_a_run_has_no_tool_that_reaches_outside_or_changes_instructio
         "write_skill": None,
         "switch_profile": None,
     }
-    names = [*toolsets, "mcp_github_merge"]
-    assert hooks.tools_inside(toolsets, names) == ("read_file", "db_query", "notify", "read_skill")
+    foreign = {"github_merge": "mcp:github", "finish_step": "mcp:finish"}
+    assert hooks.tools_inside(toolsets | foreign) == ("read_file", "db_query", "notify", "read_skill")
 
 
 def frame(*payloads, unsaved=None):

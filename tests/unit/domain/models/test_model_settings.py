@@ -45,7 +45,7 @@ def test_models_of_the_file_have_their_own_keys(tmp_path):
         ('[models.a]\nprovider = "anthropic"\nmodel = "x"\nkey = { env = "NOWHERE" }', "'NOWHERE' is not set"),
         ('[models.a]\nprovider = "ollama"\nmodel = "x"\naddress = "http://169.254.169.254"', "link-local"),
         ('[models.a]\nprovider = "ollama"\nmodel = "x"\ncontext_window = true', "`context_window` is a number"),
-        ('[models.a]\nprovider = "ollama"\nmodel = "x"\ntool_calls = "maybe"', "one of native, text, none"),
+        ('[models.a]\nprovider = "ollama"\nmodel = "x"\ntool_calls = "maybe"', "one of native, none"),
         ("models = 1", "`models` is not a table"),
         ('model = "antropic:claude-x"', "did you mean 'anthropic:claude-x'?"),
     ],

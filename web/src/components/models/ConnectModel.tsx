@@ -5,8 +5,8 @@ import { useState } from "react";
 import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { ModelShape, ProviderShape } from "../../api/rest.generated";
-import { LoginProblem } from "../frame/LoginProblem";
 import { Dialog } from "../ui/Dialog";
+import { ErrorText } from "../ui/ErrorText";
 import { LocalServers } from "./LocalServers";
 import { ModelForm } from "./ModelForm";
 import { ProviderList } from "./ProviderList";
@@ -38,7 +38,7 @@ export default function ConnectModel({ onClose }: { onClose: () => void }) {
       {step.at === "choose" && (
         <>
           <LocalServers isBusy={use.isPending} onUse={use.mutate} />
-          <LoginProblem error={use.error} />
+          <ErrorText error={use.error} />
           <ProviderList onChoose={(provider) => setStep({ at: "form", provider })} />
         </>
       )}

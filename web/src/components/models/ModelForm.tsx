@@ -1,18 +1,20 @@
 /** The form of a model: its key, address and id, and limits and prices if its provider does not state them. */
 
 import { useMutation } from "@tanstack/react-query";
-import { type ReactNode, useId, useState } from "react";
+import { type ReactNode, useId, useRef, useState } from "react";
 import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { ModelShape, ProviderShape } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
-import { LoginProblem } from "../frame/LoginProblem";
+import { ErrorText } from "../ui/ErrorText";
 import { Form } from "../ui/Form";
-import { changesOf, type Draft, draftOf, isMoved, losesKey, newModelOf } from "./draft";
+import { changesOf, type Draft, draftOf, isMoved, losesKey, NUMBERS, newModelOf } from "./draft";
 import { KeyField, MoreFields, TextField } from "./fields";
 import { ModelIdField } from "./ModelIdField";
 import { errorAt, isUnconfirmed, type ModelField } from "./modelErrors";
 import { MODEL_CHANGES } from "./trial";
+
+const HIDDEN: ModelField[] = ["name", ...NUMBERS];
 
 interface Props {
   provider: ProviderShape;
@@ -29,7 +31,7 @@ export function ModelForm({ provider, model, onSaved, children, cancel }: Props)
   const write = (field: keyof Draft, text: string) => {
     setDraft((before) => ({ ...before, [field]: text }));
     save.reset();
-    if (field === "key" || field === "address") list.reset();
+    if (field === "key" || field === "address") list.stop();
   };
   const at = (field: ModelField | null) => errorAt(field, save.error, list.error);
   const shared = (field: Exclude<keyof Draft, "key">) => ({
@@ -65,6 +67,7 @@ export function ModelForm({ provider, model, onSaved, children, cancel }: Props)
       onEnter={draft.model === "" && provider.lists_models ? () => list.mutate() : null}
     />
   );
+  const isHiddenWrong = Boolean((!hasAddress && at("address")) || HIDDEN.some(at));
   const isKeyUsual = provider.needs_key || !provider.is_local || model !== null;
   return (
     <Form act={save} onSubmit={() => save.mutate(true)}>
@@ -75,10 +78,11 @@ export function ModelForm({ provider, model, onSaved, children, cancel }: Props)
         {...shared("model")}
         example={provider.example}
         listed={list.data?.models}
-        isListing={list.isPending}
+        asked={list.isPending ? draft.address.trim() || provider.label : null}
+        onStop={list.stop}
         onList={provider.lists_models ? () => list.mutate() : null}
       />
-      <details>
+      <details ref={(node) => void node?.toggleAttribute("open", node.open || isHiddenWrong)}>
         <summary>More settings</summary>
         <div className="stack">
           {!hasAddress && address}
@@ -87,7 +91,7 @@ export function ModelForm({ provider, model, onSaved, children, cancel }: Props)
         </div>
       </details>
       {children}
-      <LoginProblem error={at(null)} />
+      <ErrorText error={at(null)} />
       <div className="row end">
         {cancel}
         {isUnconfirmed(save.error) && (
@@ -105,13 +109,20 @@ export function ModelForm({ provider, model, onSaved, children, cancel }: Props)
 
 /** The requests of the form: list the provider's models, and save (after a check of the endpoint, or without). */
 function useRequests(provider: ProviderShape, model: ModelShape | null, draft: Draft, onSaved: Props["onSaved"]) {
+  const stopping = useRef(new AbortController());
   const list = useMutation({
     mutationFn: () => {
       const asked = { provider: provider.id, address: draft.address.trim() || null, key: draft.key.trim() || null };
       const isSaved = model !== null && !draft.key && !isMoved(draft, model);
-      return call("POST /models/list", { body: isSaved ? { name: model.name } : asked });
+      stopping.current = new AbortController();
+      const { signal } = stopping.current;
+      return call("POST /models/list", { body: isSaved ? { name: model.name } : asked, signal });
     },
   });
+  const stop = () => {
+    stopping.current.abort();
+    list.reset();
+  };
   const save = queries.useAct(
     (check: boolean) =>
       model
@@ -120,5 +131,5 @@ function useRequests(provider: ProviderShape, model: ModelShape | null, draft: D
     MODEL_CHANGES,
     onSaved,
   );
-  return { list, save };
+  return { list: { ...list, stop }, save };
 }

@@ -12,13 +12,14 @@ interface Props {
   value: string;
   example: string;
   listed: ListedShape[] | undefined; // undefined: the provider was not asked
-  isListing: boolean;
+  asked: string | null; // the endpoint that is being asked for its models
+  onStop: () => void;
   error: unknown;
   onChange: (id: string) => void;
   onList: (() => void) | null; // null: the provider has no list
 }
 
-export function ModelIdField({ id, value, example, listed, isListing, error, onChange, onList }: Props) {
+export function ModelIdField({ id, value, example, listed, asked, error, onChange, onList, onStop }: Props) {
   return (
     <div className="field">
       <label htmlFor={id}>Model</label>
@@ -35,11 +36,14 @@ export function ModelIdField({ id, value, example, listed, isListing, error, onC
           onChange={(event) => onChange(event.target.value)}
         />
         {onList && (
-          <button type="button" disabled={isListing} onClick={onList}>
-            {isListing ? "Asking…" : "List models"}
+          <button type="button" onClick={asked === null ? onList : onStop}>
+            {asked === null ? "List models" : "Stop asking"}
           </button>
         )}
       </div>
+      <p className="muted small asked" role="status" hidden={asked === null}>
+        {asked !== null && <span className="shimmer">Asking {asked} for its models…</span>}
+      </p>
       <FieldError id={`${id}-error`} error={error} toText={refusalText} />
       {listed && <Choices listed={listed} value={value} onChange={onChange} />}
     </div>

@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import * as queries from "../../api/queries";
 import type { DefaultShape, ModelShape } from "../../api/rest.generated";
-import { LoginProblem } from "../frame/LoginProblem";
+import { ErrorText } from "../ui/ErrorText";
 import { ModelForm } from "./ModelForm";
 import { TrialText, type useTrial } from "./trial";
 
@@ -44,7 +44,7 @@ export function TrialResult({ model, trial, fallback, onAgain, onSaved, onClose 
         {!trial.isPending && trial.data && (
           <p>{trial.data.isDefault ? IN_USE : hasFailed ? UNUSED : notDefault(model, fallback)}</p>
         )}
-        <LoginProblem error={trial.error} />
+        <ErrorText error={trial.error} />
       </div>
       <div className="row end">
         {hasFailed && !trial.isPending && (

@@ -48,7 +48,7 @@ export function SessionList() {
         <Sessions
           filter={
             isFiltered
-              ? { ...(wanted && { q: wanted }), ...(isScheduledOnly && { has_recall: true }) }
+              ? { ...(wanted && { q: wanted }), ...(isScheduledOnly && { has_wake: true }) }
               : { unattended: false }
           }
           label="Sessions"

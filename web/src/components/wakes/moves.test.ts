@@ -17,7 +17,7 @@ it("uses the labels of other reasons", () => {
 it("names who moved a run beside who scheduled it", () => {
   const booking = { requested: "3h", requested_at: null, zone: null, moved_by: [], final: "2026-11-17T12:00:00Z" };
   const text = (scheduled_by: string, changed_by: "user" | null) =>
-    scheduledBy({ scheduled_by, booking: { ...booking, changed_by }, through: null });
+    scheduledBy({ scheduled_by, booking: { ...booking, changed_by }, through: null, has_read: null });
   expect(text("agent", "user")).toBe("by the agent, moved by you");
   expect(text("agent", null)).toBe("by the agent");
   expect(text("user", "user")).toBe("by you");
@@ -25,5 +25,9 @@ it("names who moved a run beside who scheduled it", () => {
 
 it("names the program that scheduled a run, and its token", () => {
   const through = "through MCP (token “laptop”)";
-  expect(scheduledBy({ scheduled_by: "user", booking: null, through })).toBe("by you through MCP (token “laptop”)");
+  const wake = { scheduled_by: "user", booking: null, through, has_read: null };
+  expect(scheduledBy(wake)).toBe("by you through MCP (token “laptop”)");
+  expect(scheduledBy({ ...wake, scheduled_by: "agent", through: null, has_read: "https://example.org" })).toBe(
+    "by the agent, booked by a run that had read https://example.org",
+  );
 });

@@ -38,14 +38,17 @@ export function movedText(
   return isCurrent ? bookingText(wake.booking, agent) : null;
 }
 
-/** Say who scheduled a run and how, and who has moved it since: "by the agent, moved by you". */
+/** Say who scheduled a run and how, what it had read, and who has moved it since: "by the agent, moved by you". */
 export function scheduledBy(wake: {
   scheduled_by: string;
   booking: BookingShape | null;
   through: string | null;
+  has_read: string | null;
 }): string {
   const mover = wake.booking?.changed_by;
-  const by = [byWhom(wake.scheduled_by), wake.through].filter(Boolean).join(" ");
+  // A hook's own run names the hook already.
+  const read = wake.has_read && !wake.through ? `, booked by a run that had read ${wake.has_read}` : "";
+  const by = [byWhom(wake.scheduled_by), wake.through].filter(Boolean).join(" ") + read;
   return by + (mover && mover !== wake.scheduled_by ? `, moved ${byWhom(mover)}` : "");
 }
 

@@ -1,18 +1,15 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { Link, useLocation } from "wouter";
-import { call, explain } from "../../api/client";
+import { Link } from "wouter";
+import { explain } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { AgentShape } from "../../api/rest.generated";
-import { MAX_LENGTH } from "../../api/server.generated";
 import { Empty, Failure, Loading, PageHeader } from "../../components/frame/Page";
 import { count, MODES } from "../../components/text/labels";
 import { Time } from "../../components/text/times";
-import { Dialog } from "../../components/ui/Dialog";
-import { ErrorText } from "../../components/ui/ErrorText";
-import { Form } from "../../components/ui/Form";
 import { Icon } from "../../components/ui/Icon";
 import { PausedUntil } from "../../components/wakes/PauseMenu";
+import { NewAgent } from "./NewAgent";
 import "./AgentsView.css";
 
 export default function AgentsView() {
@@ -82,42 +79,5 @@ function NextWake({ agent }: { agent: AgentShape }) {
     <span className="muted">
       <Icon name="clock" size={13} /> scheduled run <Time at={times[0]} zone={agent.zone} form="relative" />
     </span>
-  );
-}
-
-function NewAgent({ onClose }: { onClose: () => void }) {
-  const [name, setName] = useState("");
-  const [, navigate] = useLocation();
-  const make = queries.useAct(
-    () => call("POST /agents", { body: { name, toolsets: ["files", "web"] } }),
-    [["agents"]],
-    (agent) => navigate(`/ui/agents/${agent.id}`),
-  );
-  return (
-    <Dialog title="New agent" onClose={onClose}>
-      <Form act={make} onSubmit={() => make.mutate(undefined)}>
-        <label className="field">
-          Name
-          <input
-            value={name}
-            required
-            maxLength={MAX_LENGTH.NewAgent.name}
-            onChange={(event) => setName(event.target.value)}
-          />
-        </label>
-        <p className="muted small">
-          It starts with file and web tools, and schedules nothing by itself until you allow it.
-        </p>
-        <ErrorText error={make.error} />
-        <div className="row end">
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" className="primary" disabled={make.isPending}>
-            Create
-          </button>
-        </div>
-      </Form>
-    </Dialog>
   );
 }

@@ -7,18 +7,18 @@ import { TOOLSETS } from "../../api/server.generated";
 import { DEMO } from "../../components/models/names";
 
 type ToolsetName = keyof typeof TOOLSETS;
-type Example = { text: string; needs?: ToolsetName };
+type Example = { text: string; needs?: ToolsetName[] };
 
 const FOR_DEMO: Example[] = [
   { text: "What can you do?" },
-  { text: "Write buy milk to notes.txt", needs: "files" },
-  { text: "In 10 seconds check notes.txt", needs: "recall" },
+  { text: "Write buy milk to notes.txt", needs: ["files"] },
+  { text: "In 10 seconds notify me: tea is ready", needs: ["recall", "notify"] },
 ];
 
 const FOR_MODELS: Example[] = [
   { text: "What can you do?" },
-  { text: "Keep a list of films I want to see.", needs: "database" },
-  { text: "In 10 minutes, remind me to stretch.", needs: "recall" },
+  { text: "Keep a list of films I want to see.", needs: ["database"] },
+  { text: "In 10 minutes, remind me to stretch.", needs: ["recall"] },
 ];
 
 /** Return whether an agent can use the tools of a toolset. */
@@ -33,7 +33,7 @@ export function Examples({ agent, onChoose }: { agent: AgentShape; onChoose: (te
   return (
     <ul className="suggestions" aria-label="Examples">
       {all
-        .filter(({ needs }) => !needs || has(agent, needs))
+        .filter(({ needs = [] }) => needs.every((name) => has(agent, name)))
         .map(({ text }) => (
           <li key={text}>
             <button type="button" className="quiet" onClick={() => onChoose(text)}>

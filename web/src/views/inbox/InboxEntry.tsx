@@ -1,11 +1,12 @@
 /** One notification and its actions. */
 
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useCallback, useState } from "react";
 import { Link } from "wouter";
 import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { ActionShape, NotificationShape } from "../../api/rest.generated";
+import { WholeCall } from "../../components/approvals/WholeCall";
 import { MuteButton } from "../../components/frame/MuteButton";
 import { addressOf } from "../../components/frame/noticeAddress";
 import { TextWithTimes } from "../../components/text/TextWithTimes";
@@ -25,11 +26,12 @@ export function InboxEntry({ entry }: { entry: NotificationShape }) {
     () => call("POST /notifications/{notification_id}/read", { path: { notification_id: entry.id } }),
     CHANGES,
   );
+  const markRead = () => entry.read_at === null && read.mutate(undefined);
   const again = queries.useAct(
     () => call("POST /runs/{run_id}/again", { path: { run_id: entry.run_id ?? "" } }),
     CHANGES,
+    markRead,
   );
-  const markRead = () => entry.read_at === null && read.mutate(undefined);
   const isLoopEnd = entry.code === "loop_ended" && entry.resolved_at === null;
   return (
     <li className={entry.read_at === null ? "inbox-entry is-unread" : "inbox-entry"}>
@@ -48,6 +50,11 @@ export function InboxEntry({ entry }: { entry: NotificationShape }) {
         {isLoopEnd && entry.run_id && (
           <button type="button" className="small" onClick={() => again.mutate(undefined)}>
             Run now
+          </button>
+        )}
+        {entry.code === "wake_failed" && (
+          <button type="button" className="small" disabled={again.isPending} onClick={() => again.mutate(undefined)}>
+            Run again
           </button>
         )}
         {isLoopEnd && agent && (
@@ -87,6 +94,8 @@ interface ApproveProps {
 /** A tool call that a scheduled run skipped because it needs approval. */
 function Approve({ entry, action, onDone }: ApproveProps) {
   const runId = entry.run_id ?? "";
+  const [isSeen, setSeen] = useState(false);
+  const see = useCallback(() => setSeen(true), []);
   const callId = decodeURIComponent(action.path.slice(action.path.lastIndexOf("/") + 1));
   const asked = useQuery(queries.approvals(runId)).data?.find((each) => each.call_id === callId);
   const answer = queries.useAct(
@@ -99,19 +108,13 @@ function Approve({ entry, action, onDone }: ApproveProps) {
   const again = answer.data?.run_id;
   return (
     <div className="approve stack">
-      {asked.sentence && <p>{asked.sentence}</p>}
-      <details open={!asked.sentence}>
-        <summary>Arguments</summary>
-        <code>
-          {asked.tool} {JSON.stringify(asked.args)}
-        </code>
-      </details>
+      <WholeCall tool={asked.tool} sentence={asked.sentence} shown={asked.shown} onSeen={see} />
       {asked.status === "pending" || asked.status === "refused" ? (
         <p className="row">
           <button
             type="button"
             className="small primary"
-            disabled={answer.isPending}
+            disabled={answer.isPending || !isSeen}
             onClick={() => answer.mutate(true)}
           >
             {action.label}

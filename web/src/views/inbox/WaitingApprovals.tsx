@@ -35,11 +35,13 @@ function WaitingApproval({ asked }: { asked: ApprovalShape }) {
           Open session
         </Link>
       </p>
-      <details className="raw waiting-args">
-        <summary>Arguments</summary>
-        <pre tabIndex={0}>{JSON.stringify(asked.args, null, 2)}</pre>
-      </details>
-      <ApprovalForm runId={asked.run_id} callId={asked.call_id} tool={asked.tool} sentence={asked.sentence} />
+      <ApprovalForm
+        runId={asked.run_id}
+        callId={asked.call_id}
+        tool={asked.tool}
+        sentence={asked.sentence}
+        shown={asked.shown}
+      />
     </li>
   );
 }

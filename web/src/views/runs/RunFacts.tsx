@@ -30,6 +30,7 @@ export function RunFacts({ run, zone }: { run: RunDetail; zone: string | undefin
       )}
       {run.status === "running" && run.started_at && <TimeLeft agentId={run.agent_id} since={run.started_at} />}
       {run.attempt > 1 && <Fact name="Attempt">{run.attempt}</Fact>}
+      {run.has_read && <Fact name="Has read">{run.has_read}</Fact>}
       {isShared && run.node && <Fact name="Node">{run.node}</Fact>}
       {usage && (
         <>

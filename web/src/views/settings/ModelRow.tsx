@@ -3,12 +3,12 @@ import { useState } from "react";
 import { ApiError, call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { ModelShape } from "../../api/rest.generated";
-import { LoginProblem } from "../../components/frame/LoginProblem";
 import { ModelForm } from "../../components/models/ModelForm";
 import { refusalText } from "../../components/models/modelErrors";
 import { MODEL_CHANGES, TrialText, useTrial } from "../../components/models/trial";
 import { Time } from "../../components/text/times";
 import { Dialog } from "../../components/ui/Dialog";
+import { ErrorText } from "../../components/ui/ErrorText";
 
 export function ModelRow({ model, canBeDefault }: { model: ModelShape; canBeDefault: boolean }) {
   const [open, setOpen] = useState<"edit" | "remove" | null>(null);
@@ -23,7 +23,7 @@ export function ModelRow({ model, canBeDefault }: { model: ModelShape; canBeDefa
         <span role="status" className="small">
           <TrialText trial={trial.data} isPending={trial.isPending} waiting={trial.waiting} />
         </span>
-        <LoginProblem error={choose.error ?? trial.error} />
+        <ErrorText error={choose.error ?? trial.error} />
       </span>
       <span className="row">
         <button type="button" className="small" disabled={trial.isPending} onClick={test}>
@@ -51,7 +51,7 @@ export function ModelRow({ model, canBeDefault }: { model: ModelShape; canBeDefa
   );
 }
 
-const TOOL_CALLS = { native: "calls tools", text: "writes tool calls as text", none: "cannot call tools" };
+const TOOL_CALLS = { native: "calls tools", none: "cannot call tools" };
 
 function ModelFacts({ model }: { model: ModelShape }) {
   const { abilities } = model;
@@ -132,7 +132,7 @@ function RemoveDialog({ model, onClose }: DialogProps) {
       ) : (
         <p>{model.has_key ? "Its key is deleted too." : "It can be connected again later."}</p>
       )}
-      {!isInUse && <LoginProblem error={remove.error} />}
+      {!isInUse && <ErrorText error={remove.error} />}
       <div className="row end">
         <button type="button" onClick={onClose}>
           Cancel

@@ -5,7 +5,6 @@ import { useState } from "react";
 import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { DefaultShape } from "../../api/rest.generated";
-import { LoginProblem } from "../../components/frame/LoginProblem";
 import ConnectModel from "../../components/models/ConnectModel";
 import { isGone } from "../../components/models/names";
 import { MODEL_CHANGES } from "../../components/models/trial";
@@ -65,7 +64,7 @@ function DemoRow({ fallback }: { fallback: DefaultShape }) {
         <span className="muted small">
           Not an LLM: it works offline, understands a few sentences, and calls the real tools for them.
         </span>
-        <LoginProblem error={choose.error} />
+        <ErrorText error={choose.error} />
       </span>
       {fallback.source === "chosen" && (
         <button type="button" className="small" disabled={choose.isPending} onClick={() => choose.mutate(undefined)}>

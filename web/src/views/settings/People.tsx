@@ -5,10 +5,10 @@ import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { UserShape } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
-import { LoginProblem } from "../../components/frame/LoginProblem";
 import { CopyButton } from "../../components/text/CodeBlock";
 import { Time } from "../../components/text/times";
 import { Confirm } from "../../components/ui/Dialog";
+import { ErrorText } from "../../components/ui/ErrorText";
 import { Form } from "../../components/ui/Form";
 import { SettingsSection } from "../../components/ui/SettingsSection";
 
@@ -93,7 +93,7 @@ export function People({ meId }: { meId: string }) {
         />
         <button type="submit">Add a person</button>
       </Form>
-      <LoginProblem error={problem} />
+      <ErrorText error={problem} />
     </SettingsSection>
   );
 }

@@ -5,9 +5,9 @@ import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { NewTokenShape } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
-import { LoginProblem } from "../../components/frame/LoginProblem";
 import { CopyButton } from "../../components/text/CodeBlock";
 import { Time } from "../../components/text/times";
+import { ErrorText } from "../../components/ui/ErrorText";
 import { Form } from "../../components/ui/Form";
 import { SettingsSection } from "../../components/ui/SettingsSection";
 
@@ -92,7 +92,7 @@ export function Tokens() {
         </select>
         <button type="submit">Create token</button>
       </Form>
-      <LoginProblem error={problem} />
+      <ErrorText error={problem} />
     </SettingsSection>
   );
 }

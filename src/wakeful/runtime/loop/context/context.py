@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from wakeful.domain.quoting import quote_own_brief
 from wakeful.domain.types import Message
 
 SENT = ("user", "assistant", "tool", "notice")  # not plans, summaries and the steps of subagents
@@ -52,7 +53,8 @@ def view(messages: Sequence[Message], window: int) -> list[Message]:
         if index >= covers and message.role in SENT
     ]
     if not any(message.role == "user" for message in rest):  # the last question stays as it was written
-        rest = [*[message for message in messages[:covers] if message.role == "user"][-1:], *rest]
+        asked = [message for message in messages[:covers] if message.role == "user"]
+        rest = [*[_fitted(message, window) for message in asked[-1:]], *rest]
     return [replace(summary, role="user", content=BEFORE + summary.content, data=None), *rest] if covers else rest
 
 
@@ -108,8 +110,11 @@ def _index_of(messages: Sequence[Message], wanted: Message) -> int:
 
 
 def _fitted(message: Message, window: int) -> Message:
-    """Return a message; a long tool result or interrupted answer is shortened."""
-    can_shorten = message.role == "tool" or bool((message.data or {}).get("cut_off"))
+    """Return a message; a long tool result or interrupted answer is shortened, an agent's own brief is quoted."""
+    data = message.data or {}
+    if data.get("booked_by") == "agent":
+        return replace(message, content=quote_own_brief(message.content))
+    can_shorten = message.role == "tool" or bool(data.get("cut_off"))
     if not can_shorten or len(message.content) <= window * MAX_OF_ONE // 2:
         return message
     return replace(message, content=shorten(message.content, int(window * MAX_OF_ONE)))

@@ -84,8 +84,8 @@ def tokens_of_tool(tool: Tool) -> int:
     return tokens_in(tool.name + tool.description + json.dumps(tool.schema, separators=(",", ":")))
 
 
-def is_more_tools(state: RunState, call: ToolCallPart) -> bool:
-    return call.tool_name == MORE_TOOLS and MORE_TOOLS not in state.tools
+def is_more_tools(call: ToolCallPart) -> bool:
+    return call.tool_name == MORE_TOOLS
 
 
 def unfold(state: RunState, call: ToolCallPart) -> ToolResult:
@@ -109,7 +109,7 @@ def unfold(state: RunState, call: ToolCallPart) -> ToolResult:
 
 
 def _is_folding(state: RunState) -> bool:
-    return state.window <= state.deps.small_window and MORE_TOOLS not in state.tools
+    return state.window <= state.deps.small_window
 
 
 def _more_tools(folded: Sequence[Tool]) -> Tool:

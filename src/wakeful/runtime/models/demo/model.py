@@ -26,6 +26,7 @@ from pydantic_ai.settings import ModelSettings
 from wakeful.clock import Clock
 from wakeful.domain.errors import Invalid
 from wakeful.domain.hooks.payload import FRAME
+from wakeful.domain.quoting import OWN_BRIEF
 from wakeful.domain.wakes.when import WEEKDAYS, parse_when
 from wakeful.runtime.models.demo.sentences import CHART, MEMORIES, MEMORIES_TABLE, SENTENCES, capital, reply_to
 from wakeful.runtime.models.local_stream import LocalCall, Piece, Playback, Say, Spend, Think
@@ -107,7 +108,9 @@ class DemoModel(StreamingModel):
     ) -> AsyncGenerator[StreamedResponse]:
         shown = frozenset(tool.name for tool in model_request_parameters.function_tools)
         size = sum(len(str(getattr(part, "content", ""))) for message in messages for part in message.parts)
-        async with aclosing(self._stream(_answer(messages, shown), size // CHARACTERS_PER_TOKEN)) as stream:
+        async with aclosing(
+            self._stream(_answer(messages, shown, self._clock.now()), size // CHARACTERS_PER_TOKEN)
+        ) as stream:
             yield Playback(model_request_parameters, self, self._clock.now(), stream)
 
     async def _stream(self, pieces: Sequence[Piece], tokens: int) -> AsyncGenerator[Piece]:
@@ -125,11 +128,11 @@ def _words(piece: Piece) -> Sequence[Piece]:
     return [type(piece)(word) for word in re.findall(r"\S+\s*|\s+", piece.text)]
 
 
-def _answer(messages: Sequence[ModelMessage], shown: frozenset[str]) -> list[Piece]:
+def _answer(messages: Sequence[ModelMessage], shown: frozenset[str], now: datetime) -> list[Piece]:
     """Answer the last message, given the names of the tools."""
     results, calls = _last_results(messages)
     if results:
-        replies = [reply_to(result, calls.get(result.tool_call_id, {})) for result in results]
+        replies = [reply_to(result, calls.get(result.tool_call_id, {}), now) for result in results]
         return [Say("\n\n".join(reply for reply in replies if reply))]
     parts = [part for message in messages for part in message.parts]
     texts = [_text(part) for part in parts if isinstance(part, UserPromptPart)]
@@ -293,6 +296,7 @@ def _tidy(text: str) -> str:
 
 def _text(part: UserPromptPart) -> str:
     if isinstance(part.content, str):
-        return part.content
+        brief = part.content.removeprefix(OWN_BRIEF)
+        return brief if brief == part.content else re.sub("^> ", "", brief, flags=re.MULTILINE)
     texts = [item.content if isinstance(item, TextContent) else item for item in part.content]
     return " ".join(text for text in texts if isinstance(text, str))

@@ -4,10 +4,13 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic_ai.messages import ToolReturnPart
 
+from wakeful.domain.wakes.duration import format_duration
+from wakeful.domain.zones import load_zone
 from wakeful.runtime.models.local_stream import LocalCall
 
 MAX_EXCERPT = 600  # characters of a result in a reply
@@ -223,9 +226,9 @@ TEXT_REPLIES = {
     "notify": (r"inbox: saved", "Done: it is in your inbox."),
     "schedule_recall": (r"you will (?P<wake>wake .+?)\. Recall id", "Done: I will {wake}."),
     "manage_recall": (r"^(?P<done>(?:Skipped|Cancelled).+?) Recall id", "{done}"),
-    "schedule_next_run": (r"run is (?P<when>at .+?)\. (?:Moved|remaining)", "Done: my next run is {when}."),
+    "schedule_next_run": (r"run is (?P<when>.+?)\. (?:Moved|remaining)", "Done: my next run is {when}."),
     "cancel_next_run": (r"^(?P<done>.+?) Next run id", "{done}"),
-    "scheduler": (r"fresh session (?P<when>at .+?)\. Schedule id", "Done: a new session starts {when}."),
+    "scheduler": (r"fresh session (?P<when>.+?)\. Schedule id", "Done: a new session starts {when}."),
 }
 # Reply to data: a template of the call's arguments and the result's fields, or a function of both.
 DATA_REPLIES: dict[str, str | Callable[[Values, Any], str]] = {
@@ -249,13 +252,35 @@ DATA_REPLIES: dict[str, str | Callable[[Values, Any], str]] = {
 }
 
 
-def reply_to(result: ToolReturnPart, call: Values) -> str:
+# A time as these tools write it for models: with its offset and zone, then relative in parentheses.
+BOOKING = ("schedule_recall", "manage_recall", "schedule_next_run", "cancel_next_run", "scheduler")
+TIME = re.compile(r"(?:\bat )?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d) (\S+)(?= \()")
+EVERY = re.compile(r"(?<=\bevery )(\d+) s\b")
+DAYS = {-1: "yesterday", 0: "today", 1: "tomorrow"}
+
+
+def _in_words(text: str, now: datetime) -> str:
+    """Write the times in a text as people do: "today 13:25 (in 10 s)"."""
+
+    def write(found: re.Match[str]) -> str:
+        at, today = datetime.fromisoformat(found[1]), now.astimezone(load_zone(found[2])).date()
+        year = "" if at.year == today.year else f" {at.year}"
+        return f"{DAYS.get((at.date() - today).days) or f'{at:%a} {at.day} {at:%b}{year}'} {at:%H:%M}"
+
+    return EVERY.sub(lambda found: format_duration(timedelta(seconds=int(found[1]))), TIME.sub(write, text))
+
+
+def reply_to(result: ToolReturnPart, call: Values, now: datetime) -> str:
     """Return what the demo model says about the result of a call."""
     text = result.model_response_str(wrap_if_error=False).strip()
+    if result.tool_name in BOOKING:
+        text = _in_words(text, now)
     if result.tool_name in DATA_REPLIES:
         return _reply_to_data(text, DATA_REPLIES[result.tool_name], call)
     excerpt = text if len(text) <= MAX_EXCERPT else f"{text[:MAX_EXCERPT]}…"
     if result.metadata == {"success": False}:
+        if result.tool_name == "read_file" and text.startswith(f"There is no {(path := call.get('path'))!r} in"):
+            return f"There is no {path} yet. Tell me what to put there first: “write buy milk to {path}”."
         return f"That went wrong: {excerpt}"
     pattern, template = TEXT_REPLIES.get(result.tool_name, (r"", "{text}"))
     groups = re.search(pattern, excerpt, re.DOTALL)

@@ -39,6 +39,7 @@ class Asking:
         self._client = client
         self._secrets = secrets
         self._who = f"{provider.label} at {origin_of(address)}"
+        self._advice = "Is it running?" if provider.is_local else "Check the address."
 
     @property
     def root(self) -> str:
@@ -63,7 +64,8 @@ class Asking:
         except (httpx2.InvalidURL, httpx2.UnsupportedProtocol) as error:
             raise EndpointFailed(f"{url!r} is not an address ({quote(str(error))}).", "address") from error
         except httpx2.TimeoutException as error:
-            raise EndpointFailed(f"{self._who} did not answer within {SECONDS:g} s.", "timeout") from error
+            problem = f"{self._who} did not answer within {SECONDS:g} s. {self._advice}"
+            raise EndpointFailed(problem, "timeout") from error
         except httpx2.TransportError as error:
             raise self._unreachable(error) from error
         if response.status_code != 200 or body is None:
@@ -73,8 +75,7 @@ class Asking:
     def _unreachable(self, error: httpx2.TransportError) -> EndpointFailed:
         if is_untrusted(error):
             return EndpointFailed(f"{self._who} has a certificate that is not trusted ({quote(str(error))}).", "tls")
-        hint = "Is it running?" if self._provider.is_local else "Check the address."
-        return EndpointFailed(f"{self._who} cannot be reached ({quote(str(error))}). {hint}", "address")
+        return EndpointFailed(f"{self._who} cannot be reached ({quote(str(error))}). {self._advice}", "address")
 
     def _refusal(self, response: httpx2.Response, body: object) -> EndpointFailed:
         status = response.status_code

@@ -14,7 +14,7 @@ from wakeful.domain.types import Agent, Bounds, Budgets, ScheduleMode, ThinkingL
 from wakeful.server.auth import Admin, Reader
 from wakeful.server.rest.models.shapes import ModelTrialShape
 from wakeful.server.rest.shapes import (
-    Done,
+    Deleted,
     Id,
     Label,
     PathId,
@@ -253,16 +253,17 @@ async def list_tools(_caller: Reader, services: ServicesDep) -> ToolList:
 @router.patch("/agents/{agent_id}")
 async def change_agent(caller: Admin, services: ServicesDep, agent_id: PathId, asked: AgentChange) -> AgentShape:
     """Change settings of an agent."""
-    before = await services.agents.get(agent_id, caller.user.id)
-    changes = _changes(asked, before.bounds, before.budgets)
-    return _to_body(await services.agents.change(agent_id, caller.user, changes))
+    return _to_body(
+        await services.agents.change(
+            agent_id, caller.user, lambda before: _changes(asked, before.bounds, before.budgets)
+        )
+    )
 
 
 @router.delete("/agents/{agent_id}")
-async def delete_agent(caller: Admin, services: ServicesDep, agent_id: PathId) -> Done:
+async def delete_agent(caller: Admin, services: ServicesDep, agent_id: PathId) -> Deleted:
     """Delete an agent: its wakes are cancelled and its runs stopped. Its sessions can still be read."""
-    await services.agents.delete(agent_id, caller.user.id)
-    return Done()
+    return Deleted(wakes_left=await services.agents.delete(agent_id, caller.user.id))
 
 
 NULLABLE = frozenset({"model", "thinking_level", "database_mb", "timezone"})  # null has a meaning

@@ -61,6 +61,12 @@ OpenWebUIHeader = Annotated[
 ConversationHeader = Annotated[
     str | None, Header(alias="X-Conversation-Id", max_length=MAX_KEY, description="The conversation in LibreChat.")
 ]
+OpenWebUIUserHeader = Annotated[
+    str | None, Header(alias="X-OpenWebUI-User-Id", max_length=MAX_KEY, description="The person in Open WebUI.")
+]
+UserHeader = Annotated[
+    str | None, Header(alias="X-User-Id", max_length=MAX_KEY, description="The person in another chat page.")
+]
 ModelPath = Annotated[str, Path(min_length=1, max_length=MAX_MODEL)]
 
 
@@ -87,13 +93,15 @@ async def complete_chat(
     session: SessionHeader = None,
     open_webui: OpenWebUIHeader = None,
     conversation: ConversationHeader = None,
+    open_webui_user: OpenWebUIUserHeader = None,
+    user: UserHeader = None,
 ) -> Response:
     """Have an agent answer the last message of a conversation.
 
     The conversation goes on in a session: the one that a header names, or the one whose history it has. An unknown one
     gets a new session. A request of a chat page for a title, tags or follow-ups is answered by the agent's model alone.
     """
-    wanted = await asyncio.to_thread(read_request, asked.given())
+    wanted = await asyncio.to_thread(read_request, asked.given(), (open_webui_user, user))
     created = int(services.completions.now().timestamp())
     if is_side_request(wanted):
         return await _answer_aside(caller, services, wanted, created)

@@ -33,7 +33,9 @@ class CompletionBody(BaseModel):
     stream: bool | None = None
     stream_options: dict[str, Any] | None = Field(None, description="`include_usage`: end a stream with the usage.")
     n: int | None = Field(None, description="Only 1.")
-    tools: list[Any] | None = Field(None, description="Refused, unless empty: an agent has its own tools.")
+    tool_choice: str | dict[str, Any] | None = Field(
+        None, description="Refused, unless `auto` or `none`: an agent has its own tools, and ignores `tools`."
+    )
     response_format: dict[str, Any] | None = Field(None, description="Refused, unless its type is `text`.")
 
     def given(self) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from wakeful.domain.models.models import Model
+from wakeful.domain.models.models import Model, read_tool_calls
 from wakeful.domain.models.providers import PROVIDERS, Provider
 from wakeful.domain.people.accounts import check_owner
 from wakeful.server.auth import Admin
@@ -50,7 +50,8 @@ async def list_models(caller: Admin, services: ServicesDep) -> ModelList:
     agents = await services.models.agents_by_model()
     # Together: a local one is asked for its window.
     shown = await asyncio.gather(*(_to_body(services, model, agents) for model in models))
-    return ModelList(models=list(shown), default=_default(services))
+    calls_as_text = services.models.catalog.calls_as_text
+    return ModelList(models=list(shown), default=_default(services), calls_as_text=calls_as_text)
 
 
 @router.post("/models", status_code=201)
@@ -168,6 +169,7 @@ async def _to_body(services: Services, model: Model, agents: Mapping[str, list[s
         model,
         provider_label=PROVIDERS[model.provider].label,
         has_key=model.has_key,
+        tool_calls=model.tool_calls and read_tool_calls(model.tool_calls),
         is_default=catalog.default == model.name,
         used_by=agents.get(model.name, []),
         abilities=AbilitiesShape.model_validate(await services.models.abilities(model.name)),

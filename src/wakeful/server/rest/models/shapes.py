@@ -2,9 +2,18 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, BeforeValidator, Field
 
-from wakeful.domain.models.models import MAX_ID, MAX_OUTPUT, MAX_PRICE, MAX_WINDOW, MIN_OUTPUT, MIN_WINDOW, ToolCalls
+from wakeful.domain.models.models import (
+    MAX_ID,
+    MAX_OUTPUT,
+    MAX_PRICE,
+    MAX_WINDOW,
+    MIN_OUTPUT,
+    MIN_WINDOW,
+    ToolCalls,
+    refuse_text,
+)
 from wakeful.domain.models.trials import Problem, TrialOutcome
 from wakeful.server.rest.shapes import RequestBody, Shape, Sparse
 
@@ -97,6 +106,10 @@ class DefaultShape(Shape):
 class ModelList(Shape):
     models: list[ModelShape]
     default: DefaultShape
+    calls_as_text: list[str] = Field(
+        description="Models that are marked `text`, as in 0.2, by their owner, the settings file or their last test, "
+        "which counts as `none`."
+    )
 
 
 class ModelFields(RequestBody):
@@ -108,7 +121,7 @@ class ModelFields(RequestBody):
     output_limit: Output | None = None
     input_price: Price | None = None
     output_price: Price | None = None
-    tool_calls: ToolCalls | None = None
+    tool_calls: Annotated[ToolCalls, BeforeValidator(refuse_text)] | None = None
     images: bool | None = None
     thinking: bool | None = None
     check: bool = Field(True, description="Ask the endpoint whether it has the model, and for its limits.")

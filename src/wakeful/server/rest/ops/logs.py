@@ -3,10 +3,11 @@
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import AwareDatetime
 
 from wakeful.server.auth import Admin
+from wakeful.server.limits.connections import waiting
 from wakeful.server.rest.shapes import Shape
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
@@ -36,6 +37,7 @@ class LogLines(Shape):
 
 @router.get("/logs", response_model=LogLines)
 async def read_logs(
+    request: Request,
     caller: Admin,
     services: ServicesDep,
     after: Annotated[str | None, Query(max_length=40)] = None,
@@ -49,8 +51,9 @@ async def read_logs(
     `since` is a duration (`10m`) or a time; `level` is the lowest severity. To follow the log, pass `next` of the last
     response as `after`, and `wait`: the response comes with the next line, or after these seconds without one.
     """
-    page = await services.recent_logs.read(
-        caller, after=after, since=since, level=level, limit=limit, wait_seconds=wait
-    )
+    with waiting(request.scope["state"], wait):
+        page = await services.recent_logs.read(
+            caller, after=after, since=since, level=level, limit=limit, wait_seconds=wait
+        )
     # Not through pydantic, which takes five times as long: other requests wait meanwhile.
     return Response(orjson.dumps(page), media_type="application/json")

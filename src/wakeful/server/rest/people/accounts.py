@@ -10,7 +10,7 @@ from wakeful.domain.people.accounts import LOGIN_LASTS, TICKET_LASTS
 from wakeful.domain.types import Role, Scope, User
 from wakeful.server.auth import AccountsDep, Admin, Reader
 from wakeful.server.login.tickets import target_in, with_ticket
-from wakeful.server.rest.shapes import Done, Id, Label, PathId, RequestBody, Shape, TimeField, Zone, shape_of
+from wakeful.server.rest.shapes import Deleted, Done, Id, Label, PathId, RequestBody, Shape, TimeField, Zone, shape_of
 from wakeful.server.routes import DoorRoute
 
 router = APIRouter(route_class=DoorRoute, tags=["accounts"])
@@ -101,7 +101,8 @@ class Ticket(Shape):
 
 
 class NewDownloadTicket(RequestBody):
-    path: Annotated[str, Field(max_length=8000, pattern=r'^/[!"$-~]*$')]  # of this server, with its query
+    # Of this server, with its query: browsers take what follows // or /\ for another host.
+    path: Annotated[str, Field(max_length=8000, pattern=r'^/([!"$-.0-\[\]-~][!"$-~]*)?$')]
 
 
 class DownloadTicket(Shape):
@@ -143,10 +144,9 @@ async def change_user(caller: Admin, accounts: AccountsDep, user_id: PathId, ask
 
 
 @router.delete("/users/{user_id}")
-async def delete_user(caller: Admin, accounts: AccountsDep, user_id: PathId) -> Done:
+async def delete_user(caller: Admin, accounts: AccountsDep, user_id: PathId) -> Deleted:
     """Delete a user, but not the last owner. Owners only."""
-    await accounts.delete_user(caller, user_id)
-    return Done()
+    return Deleted(wakes_left=await accounts.delete_user(caller, user_id))
 
 
 @router.get("/tokens")

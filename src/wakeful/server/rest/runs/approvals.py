@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field
 
 from wakeful.domain.people.accounts import check_scope
 from wakeful.domain.runs.approvals import Allowance, Approval
+from wakeful.domain.runs.call_words import ShownArgument
 from wakeful.server.auth import Admin, Chatter, Reader
 from wakeful.server.rest.shapes import Done, PathId, RequestBody, Shape, Sparse, check_text, shape_of
 from wakeful.server.routes import DoorRoute
@@ -18,8 +19,16 @@ router = APIRouter(route_class=DoorRoute, tags=["runs"])
 CallId = Annotated[str, Path(min_length=1, max_length=500), AfterValidator(check_text)]
 
 
+class ShownArgumentShape(shape_of(ShownArgument)):
+    """An argument as text, with blanks and invisible characters written out. A long one has a `middle`, which may be
+    folded if its length is shown."""
+
+
 class ApprovalShape(shape_of(Approval, without=("user_id",))):
-    """A tool call that needs approval. `sentence` says what it would do; what the model wrote is quoted in it."""
+    """A tool call that needs approval. `sentence` says what it would do, with long values shortened; `shown` has every
+    argument, to be on the screen before a person can approve."""
+
+    shown: list[ShownArgumentShape]
 
 
 class ApprovalList(Shape):

@@ -34,6 +34,9 @@ Unattended = Annotated[
     bool | None,
     Query(description="True: only sessions that a scheduled run began and nobody has written in. False: the others."),
 ]
+HasWake = Annotated[
+    bool, Query(description="Only sessions with a wake to come: a recall, or a message or session scheduled there.")
+]
 
 
 class SubagentStep(Shape):
@@ -166,16 +169,17 @@ async def list_sessions(
     agent_id: Id | None = None,
     q: Wanted | None = None,
     has_recall: bool = False,
+    has_wake: HasWake = False,
     unattended: Unattended = None,
     most: Most = 50,
     page: Page = None,
 ) -> SessionList:
-    """List the caller's sessions, the latest first: all, or those with words in the title, or with a pending recall."""
+    """List the caller's sessions, the latest first: all, or those with words in the title, a pending recall or wake."""
     found = await services.sessions.find(
         caller.user.id,
         agent_id=agent_id,
         named=q,
-        with_recall=has_recall,
+        booked="recall" if has_recall else "any" if has_wake else None,
         is_unattended=unattended,
         before=read_page(page),
         most=most,

@@ -41,10 +41,12 @@ const OneItem = memo(function OneItem({ item, number }: { item: Exclude<Item, Pl
       return <WaitLine item={item} />;
     case "note":
       return <p className="note-line">{item.text}</p>;
-    case "hook":
+    case "data":
       return (
         <details className="hook-data">
-          <summary>What the hook received</summary>
+          <summary>
+            {item.from === "hook" ? "What the hook received" : "What the agent wrote when it scheduled this session"}
+          </summary>
           <pre tabIndex={0}>{item.text}</pre>
         </details>
       );

@@ -35,8 +35,9 @@ describe("addFrame", () => {
     ]);
   });
   it("asks for approval in the call's own card", () => {
-    const asked = itemsAfter({ type: "approval_requested", tool: "shell", args: {}, call_id: "c" });
-    expect(asked).toMatchObject([{ approval: "asked", isRunning: true }]);
+    const shown = [{ name: "command", start: "make", middle: "", end: "" }];
+    const asked = itemsAfter({ type: "approval_requested", tool: "shell", args: {}, call_id: "c", shown });
+    expect(asked).toMatchObject([{ approval: "asked", isRunning: true, shown }]);
     const answered = addFrame(asked, { type: "approval_answered", tool: "shell", call_id: "c", approved: false }, NOW);
     expect(answered).toMatchObject([{ approval: "refused" }]);
   });

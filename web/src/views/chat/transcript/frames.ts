@@ -35,6 +35,7 @@ function addTo(before: Item[], frame: SessionFrame, now: number | null): Item[] 
         ...newTool(frame.call_id, frame.tool, frame.args),
         isRunning: true,
         sentence: frame.sentence ?? "",
+        shown: frame.shown ?? null, // none from 0.2: the run asks again when it continues
         approval: "asked",
       });
     case "approval_answered":

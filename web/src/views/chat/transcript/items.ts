@@ -1,5 +1,7 @@
 /** The parts of an answer as they are shown: the same for a saved transcript and for frames as they arrive. */
 
+import type { ShownArgument } from "../../../api/frames.generated";
+
 export interface Thinking {
   kind: "thinking";
   text: string;
@@ -32,9 +34,10 @@ export interface Note {
   kind: "note";
   text: string;
 }
-/** Data of another system that a hook has received. */
-export interface HookData {
-  kind: "hook";
+/** Data that the model was given: of another system, or turns that the agent wrote when it booked the session. */
+export interface GivenData {
+  kind: "data";
+  from: "hook" | "preloaded";
   text: string;
 }
 export interface Tool {
@@ -50,9 +53,10 @@ export interface Tool {
   seconds: number | null;
   inner: Item[]; // what a subagent does
   sentence: string; // what a call that needs approval would do
+  shown: ShownArgument[] | null; // its arguments; null: it needs none
   approval: "asked" | "approved" | "refused" | null; // null: it needs none
 }
-export type Item = Thinking | Text | Plan | Planning | Wait | Note | HookData | Tool;
+export type Item = Thinking | Text | Plan | Planning | Wait | Note | GivenData | Tool;
 
 export function newTool(callId: string, tool: string, args: Record<string, unknown>): Tool {
   return {
@@ -68,6 +72,7 @@ export function newTool(callId: string, tool: string, args: Record<string, unkno
     seconds: null,
     inner: [],
     sentence: "",
+    shown: null,
     approval: null,
   };
 }

@@ -98,6 +98,21 @@ describe("what the server says", () => {
   });
 });
 
+describe("turns that an agent booked its session with", () => {
+  it("are data of the agent, not a message of the person", () => {
+    const saved = [
+      message("notice", "The agent wrote: …", "r1", { note: "preloaded", source: "preloaded" }),
+      message("user", "Go on.", "r1", { source: "scheduled" }),
+    ];
+    const [first, second] = toTurns(saved);
+    expect([first?.asked, first?.items]).toEqual([
+      null,
+      [{ kind: "data", from: "preloaded", text: "The agent wrote: …" }],
+    ]);
+    expect(second?.asked?.content).toBe("Go on.");
+  });
+});
+
 describe("assembleTurns", () => {
   const pending = { runId: null as string | null, message: message("user", "New", null), savedBefore: 0 };
   it("shows a message while it is sent, and once when it is saved", () => {

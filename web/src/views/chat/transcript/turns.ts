@@ -161,8 +161,8 @@ function addStep(items: Item[], message: MessageShape, openCalls: OpenCalls, wit
     items.push({ kind: "note", text: "Earlier messages were summarised for the model. Nothing is lost here." });
     return;
   }
-  if (message.role === "notice" && message.note === "hook") {
-    items.push({ kind: "hook", text: message.content });
+  if (message.role === "notice" && (message.note === "hook" || message.note === "preloaded")) {
+    items.push({ kind: "data", from: message.note, text: message.content });
     return;
   }
   if (message.role === "notice") {

@@ -55,8 +55,9 @@ export function ToolCard({ item, number }: { item: Tool; number: number }) {
 /** The form for a call that waits for approval. */
 export function Question({ item, state }: { item: Tool; state: CallState }): ReactNode {
   const runId = useContext(RunOfItems);
-  if (state !== "asked" || runId === null) return null;
-  return <ApprovalForm runId={runId} callId={item.callId} tool={item.tool} sentence={item.sentence} />;
+  const { callId, tool, sentence, shown } = item;
+  if (state !== "asked" || runId === null || shown === null) return null;
+  return <ApprovalForm runId={runId} callId={callId} tool={tool} sentence={sentence} shown={shown} />;
 }
 
 export function StateBadge({ state }: { state: CallState }) {
