@@ -18,12 +18,14 @@ from forked_process import Forked
 from live_server import Provider
 from openai_server import call, calls, listing, refuse, say
 from wakeful.clock import SystemClock
+from wakeful.domain.quoting import quote_own_brief
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 KEY = "sk-of-a-stranger-0123456789"
 TOKEN = "a-token-for-all-tests"
 STRETCH = "Use notify to tell the user to stretch."
+WOKEN_TO_STRETCH = quote_own_brief(STRETCH)
 FILMS = "Read films.txt with read_file and say which film to see tonight."
 ASKED = {
     "Remind me to stretch": (
@@ -31,7 +33,7 @@ ASKED = {
         f'{{"call_type": "once", "when": "in 40 minutes", "additional_context_message": "{STRETCH}"}}',
     ),
     "Look at my films soon": ("schedule_next_run", f'{{"in_seconds": 10, "instructions": "{FILMS}"}}'),
-    STRETCH: ("notify", '{"title": "Stretch", "body": "Stand up for two minutes."}'),
+    WOKEN_TO_STRETCH: ("notify", '{"title": "Stretch", "body": "Stand up for two minutes."}'),
 }
 
 
@@ -251,7 +253,7 @@ async def check_run(page, server, provider):
     assert await woken.count() == 1
     ran = [each for each in (await server.read("/runs"))["runs"] if each["kind"] == "recall"]
     assert [(run["status"], run["attempt"]) for run in ran] == [("success", 1)]
-    assert [request.body["messages"][-1]["content"] for request in provider.requests].count(STRETCH) == 1
+    assert [request.body["messages"][-1]["content"] for request in provider.requests].count(WOKEN_TO_STRETCH) == 1
     await check_times(page, SystemClock().now())
     await shoot(page, "stranger-ran")
     await go(page, "/ui/inbox")

@@ -28,7 +28,8 @@ async def main(script, home, level):
     assert await servers.prepare(["calc"]) == []
     [who] = [tool for tool in servers.tools_of(["calc"]) if tool.name == "calc_who"]
     told = await who.act(tool_context(Path(home)), who.arguments())
-    print(json.dumps(json.loads(told.text.partition("\\n")[2])), flush=True)
+    [told_json] = [line for line in told.text.splitlines() if line.startswith("{")]
+    print(told_json, flush=True)
     await asyncio.sleep(3600)
 
 asyncio.run(main(*sys.argv[1:]))
