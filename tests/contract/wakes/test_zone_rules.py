@@ -27,10 +27,10 @@ class ZoneData:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def update(self, version: str, berlin: bytes) -> None:
+    def update(self, version: str, rules: bytes, city: str = "Berlin") -> None:
         """Replace the files, as an update of the system does."""
         (self._folder / "Europe").mkdir(exist_ok=True)
-        (self._folder / "Europe" / "Berlin").write_bytes(berlin)
+        (self._folder / "Europe" / city).write_bytes(rules)
         (self._folder / "tzdata.zi").write_text(f"# version {version}\n")
 
 
@@ -115,6 +115,20 @@ async def test_data_of_an_earlier_version_is_only_saved_by_its_first_start(backe
     async with await restart(harness):
         assert {each.id for each in await start(harness)} == {wake.id, once.id}
         assert (await harness.wake(once)).nominal_at == LONDON
+
+
+async def test_a_zone_first_used_just_before_a_stop_is_saved_by_the_next_start(backend_settings, data):
+    harness = Harness(backend_settings)
+    async with harness.node.opened():
+        await harness.settle_in()
+        await harness.book(call_type="recurring", cron="0 9 * * *")
+        await start(harness)
+        wake = await harness.book(call_type="recurring", cron="0 9 * * *", timezone="Europe/Oslo")
+    async with await restart(harness):
+        await start(harness)
+    data.update("2026b", compiled("Europe/London"), "Oslo")
+    async with await restart(harness):
+        assert [each.id for each in await start(harness)] == [wake.id]
 
 
 async def test_an_update_is_seen_by_a_server_that_runs(backend_settings, data):

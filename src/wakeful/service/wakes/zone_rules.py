@@ -56,7 +56,8 @@ def _data_version() -> str:
 
 
 async def _zones_in_use(tx: Tx) -> set[str]:
-    return set(await tx.wakes.zone_rules()) or await tx.wakes.zones()  # at the first start nothing is saved yet
+    # Not all are saved: at the first start none is, and a process may end before it has looked at a new one.
+    return {*await tx.wakes.zone_rules(), *await tx.wakes.zones()}
 
 
 async def _follow(tx: Tx, zone: str, now: datetime) -> list[Wake]:
