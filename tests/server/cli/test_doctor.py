@@ -260,6 +260,7 @@ def test_a_full_disk(tmp_path):
     advice = look(small / "data")
     assert set(advice) == {"data directory", "disk"}
     assert "WAKEFUL_DATA_DIR" in advice["disk"]
+    assert "writable" not in advice["data directory"]
     assert look(large) == {}
 
 
@@ -289,6 +290,7 @@ def test_the_model_that_was_chosen_on_the_page_is_named_with_where_to_correct_it
             advice = doctor.wrong()["model"]
             assert "`wakeful model edit small`" in advice
             assert "WAKEFUL_MODEL" not in advice
+        assert "demo" not in doctor.look("--quick")["model"]["found"]  # only the running server knows it
 
 
 def test_a_port_that_is_taken(doctor):

@@ -22,6 +22,7 @@ from wakeful.app.data.server_lock import FILE_NAME, Running
 from wakeful.app.ports import explain_taken
 from wakeful.clock import SystemClock
 from wakeful.config import Settings
+from wakeful.domain.resources import remedy_of
 from wakeful.domain.wakes.duration import format_duration
 from wakeful.service.resources import MIN_FREE
 
@@ -77,7 +78,7 @@ def _check_folder(name: str, variable: str, folder: Path) -> Check:
         return wrong(
             name,
             f"{place} cannot be written: {error.strerror}",
-            f"Make it writable for this user and see that its disk has room, or set {variable} to another directory.",
+            remedy_of(error, f"Make it writable for this user, or set {variable} to another directory."),
         )
     return Check(name=name, found=f"{folder}" if place == folder else f"{folder} (created at the first start)")
 

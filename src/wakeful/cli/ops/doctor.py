@@ -210,7 +210,11 @@ def _check_model(target: Target) -> "Check":
 def _name_model(reached: Target | None, settings: "Settings") -> str:
     """Name the default model; it may have been chosen on the page, which only the running server knows."""
     about = None if reached is None else ask(reached, "GET", "/about")
-    return f"{settings.model} in the settings" if about is None or not about.is_ok else str(about.body["model"])
+    if about is not None and about.is_ok:
+        return str(about.body["model"])
+    if "model" not in settings.model_fields_set:
+        return "none in the settings; one that was chosen on the page is named while the server runs"
+    return f"{settings.model} in the settings"
 
 
 def _name_calls_as_text(target: Target) -> Iterator["Check"]:
