@@ -367,6 +367,18 @@ async def test_an_argument_that_a_program_prints_is_in_no_log(settings, caplog):
     assert "s3cret" not in json.dumps(frames)
 
 
+async def test_of_an_argument_before_long_output_no_end_is_in_the_log(settings, caplog):
+    caplog.set_level("INFO")
+    command = ("sh", "-c", 'printf "%s %3990d" "$0" 7 >&2', "s3cret-argument-with-an-end")
+    async with running_server(settings, mcp={"bad": McpServer(name="bad", command=command)}) as server:
+        await server.change_agent(mcp_servers=["bad"])
+        async with server.watch(await server.session()) as client:
+            server.provider.then(say("Without it."))
+            await answered(client, "Hello?")
+    [ended] = [record for record in caplog.records if record.message == "MCP server ended"]
+    assert ended.last_words.strip() in ("7", "••• " + "7".rjust(3990))
+
+
 async def test_a_program_that_is_not_there_is_said_to_be_so(settings):
     async with running_server(
         settings, mcp={"bad": McpServer(name="bad", command=("/nowhere/s3cret-program",))}

@@ -30,6 +30,8 @@ _COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
 _VALUE_BEGINS = re.compile(r"[=\s]+")
+# Its password, and each of its parameters.
+_IN_ADDRESS = re.compile(r"(?<=://)[^/\s:@]*:([^\s@]+)(?=@)|(?<=[?&])[^=&\s]+=([^&#\s]+)")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
 
 McpKind = Literal["stdio", "http"]
@@ -58,9 +60,14 @@ class McpServer:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Return everything that may be secret, and of `--key=VALUE` or `Bearer VALUE` also the value alone."""
+        """Return everything that may be secret, and of `--key=VALUE` or `Authorization: Bearer VALUE` the value alone.
+
+        Of an address, also its password and the values in its query.
+        """
         whole = (*self.command[1:], self.url or "", *self.env.values(), *self.headers.values())
-        return (*whole, *(_VALUE_BEGINS.split(each, maxsplit=1)[-1] for each in whole))
+        values = (each[found.end() :] for each in whole for found in _VALUE_BEGINS.finditer(each))
+        inside = (found[1] or found[2] for each in whole for found in _IN_ADDRESS.finditer(each))
+        return (*whole, *values, *inside)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

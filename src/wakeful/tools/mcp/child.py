@@ -28,7 +28,7 @@ from wakeful.tools.mcp.connection import Streams
 log = logging.getLogger(__name__)
 
 MAX_LINE = 4 * 1024 * 1024  # bytes of one message
-MAX_STDERR = 4_000  # bytes of its standard error that are kept, the last ones
+MAX_STDERR = 4_000  # characters of its standard error that are logged, the last ones
 STEP_SECONDS = 2.0  # for each step of stopping it
 
 
@@ -109,7 +109,7 @@ async def _write(stdin: asyncio.StreamWriter, from_us: ObjectReceiveStream[Sessi
 async def _keep_end(output: asyncio.StreamReader, kept: bytearray) -> None:
     while piece := await output.read(65_536):
         kept += piece
-        del kept[:-MAX_STDERR]
+        del kept[: -2 * MAX_STDERR]  # more than is logged, where a secret at the beginning could have lost its own
 
 
 async def _end(process: asyncio.subprocess.Process, tasks: list[asyncio.Task[None]]) -> None:
@@ -140,5 +140,5 @@ async def _log_end(
     """Log the exit code, and the end of its standard error without its secrets."""
     await asyncio.wait([reading], timeout=STEP_SECONDS)
     reading.cancel()
-    wrote = hide_secrets(stderr.decode(errors="replace"), server)
+    wrote = hide_secrets(stderr.decode(errors="replace"), server)[-MAX_STDERR:]
     log.info("MCP server ended", extra={"server": server.name, "exit_code": process.returncode, "last_words": wrote})

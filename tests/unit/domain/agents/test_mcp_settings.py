@@ -176,6 +176,12 @@ ADDRESS = McpServer(
     name="a", url="https://example.com/mcp?key=s3cret", headers={"Authorization": "Bearer s3cret-header"}
 )
 
+BRIDGE = McpServer(
+    name="a",
+    command=("mcp-remote", "https://h/sse?key=s3cret-query&team=1", "--header", "Authorization: Bearer s3cret-token"),
+    env={"DATABASE_URL": "postgresql://me:s3cret-password@db/x"},
+)
+
 
 @pytest.mark.parametrize(
     ("server", "text"),
@@ -186,6 +192,10 @@ ADDRESS = McpServer(
         (PROGRAM, "bad: s3cret-env"),
         (ADDRESS, "404 at https://example.com/mcp?key=s3cret"),
         (ADDRESS, "no token s3cret-header"),
+        (BRIDGE, "{ Authorization: 'Bearer s3cret-token' }"),
+        (BRIDGE, "token s3cret-token refused"),
+        (BRIDGE, "key s3cret-query refused"),
+        (BRIDGE, "password s3cret-password refused"),
     ],
 )
 def test_no_part_of_a_secret_is_shown(server, text):
