@@ -57,7 +57,7 @@ lock: .venv/.uv ## Update the lock files from pyproject.toml (UPGRADE=name or UP
 setup: .venv/.tools ## Make .venv as locked, with the tools for tests and checks; each target makes what it needs
 
 clean: ## Remove .venv and every cache
-	rm -rf .venv build .pytest_cache .ruff_cache .import_linter_cache .hypothesis web/node_modules src/wakeful/server/static
+	rm -rf .venv build .pytest_cache .ruff_cache .import_linter_cache .hypothesis web/node_modules src/wakeful/http/static
 	find src tests bench scripts -name __pycache__ -prune -exec rm -rf {} +
 
 # `make serve` installs the server alone; the other targets add the tools. Tools that are installed stay installed.

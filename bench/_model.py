@@ -17,9 +17,9 @@ import orjson
 from pydantic_ai.messages import ModelRequest, PartDeltaEvent, PartStartEvent
 from pydantic_ai.models import ModelRequestParameters
 
-from wakeful.clock import SystemClock
-from wakeful.runtime.models.openai_chat.endpoint import Endpoint
-from wakeful.runtime.models.openai_chat.model import OpenAIChat
+from wakeful.core.clock import SystemClock
+from wakeful.models.endpoint import Endpoint
+from wakeful.models.openai_chat import OpenAIChat
 
 SERVER = Path(__file__).parent.parent / "tests" / "openai_server.py"
 DELTAS = 3000

@@ -11,13 +11,13 @@ from typing import Any
 import uvicorn
 
 from wakeful.app.building import build
-from wakeful.app.serving import build_http, welcome
-from wakeful.config import Settings
-from wakeful.domain.events import RunEvent, StreamDelta, StreamEnd, StreamStart
-from wakeful.domain.types import Message, Run
-from wakeful.runtime.executor import BeforeCall, Stop
-from wakeful.server.ws.protocol import MAX_OTHER_FRAME, Wire
+from wakeful.app.http import build_http, welcome
+from wakeful.config.settings import Settings
+from wakeful.core.events import RunEvent, StreamDelta, StreamEnd, StreamStart
+from wakeful.core.types import Message, Run
+from wakeful.runs.executor import BeforeCall, Stop
 from wakeful.store.store import Tx
+from wakeful.stream.wire import MAX_OTHER_FRAME, Wire
 
 TOKEN = "bench-token"
 

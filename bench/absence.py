@@ -12,14 +12,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from wakeful.app.building import Wakeful, build
-from wakeful.clock import ManualClock
-from wakeful.config import Settings
-from wakeful.domain import ids
-from wakeful.domain.bounds.bounds import PRESETS
-from wakeful.domain.events import RunEvent
-from wakeful.domain.types import Agent, Message, Run, User
-from wakeful.domain.wakes.create import create
-from wakeful.runtime.executor import Stop
+from wakeful.config.settings import Settings
+from wakeful.core import ids
+from wakeful.core.clock import ManualClock
+from wakeful.core.events import RunEvent
+from wakeful.core.types import Agent, Message, Run, User
+from wakeful.runs.executor import Stop
+from wakeful.timing.bounds import PRESETS
+from wakeful.timing.lifecycle import create
 
 OUT = Path(__file__).parent / "out" / "absence.json"
 BEGIN = datetime(2026, 10, 10, 12, tzinfo=UTC)  # the clocks change in between

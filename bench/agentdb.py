@@ -20,11 +20,11 @@ import apsw
 import orjson
 
 from wakeful.app.building import Wakeful, build
-from wakeful.config import Settings
-from wakeful.domain import ids
-from wakeful.domain.bounds.bounds import PRESETS
-from wakeful.domain.types import User
-from wakeful.service.agents.database import By
+from wakeful.config.settings import Settings
+from wakeful.core import ids
+from wakeful.core.types import User
+from wakeful.database.files import By
+from wakeful.timing.bounds import PRESETS
 
 OUT = Path(__file__).parent / "out" / "agentdb.json"
 ROUNDS = 31

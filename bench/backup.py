@@ -23,7 +23,7 @@ from typing import Any
 
 import pyrage
 
-from wakeful.service.backup.age import Identity
+from wakeful.backup.age import Identity
 
 OUT = Path(__file__).parent / "out" / "backup.json"
 TOKEN = "a-token-for-this-bench"

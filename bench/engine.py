@@ -23,14 +23,14 @@ import asyncpg
 
 from _raw import Grouped, Raw, RawPostgres, RawSqlite, call_many, fire_all, fire_exactly, job, now
 from wakeful.app.building import Wakeful, build
-from wakeful.app.serving import settle_memory
-from wakeful.config import Settings
-from wakeful.domain import ids
-from wakeful.domain.bounds.bounds import PRESETS
-from wakeful.domain.events import RunEvent
-from wakeful.domain.types import Agent, Message, Run, User, Wake
-from wakeful.domain.wakes.create import create
-from wakeful.runtime.executor import BeforeCall, Stop
+from wakeful.app.http import settle_memory
+from wakeful.config.settings import Settings
+from wakeful.core import ids
+from wakeful.core.events import RunEvent
+from wakeful.core.types import Agent, Message, Run, User, Wake
+from wakeful.runs.executor import BeforeCall, Stop
+from wakeful.timing.bounds import PRESETS
+from wakeful.timing.lifecycle import create
 
 OUT = Path(__file__).parent / "out" / "engine.json"
 BACKLOG = 100_000

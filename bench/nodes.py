@@ -21,8 +21,8 @@ import engine
 from _processes import postgres_cpu
 from engine import Booker, NoOp, new_database
 from wakeful.app.building import build
-from wakeful.app.serving import settle_memory
-from wakeful.config import Settings
+from wakeful.app.http import settle_memory
+from wakeful.config.settings import Settings
 
 OUT = Path(__file__).parent / "out" / "nodes.json"
 COUNTS = (1, 2, 4)

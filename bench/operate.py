@@ -19,16 +19,15 @@ from typing import Any
 
 from engine import CONCURRENCY, FIRES, Bench
 from wakeful.app.building import Wakeful
-from wakeful.app.logs.lines import setup_logging
-from wakeful.app.logs.recent import kept_logs
-from wakeful.clock import SystemClock
-from wakeful.config import Settings
-from wakeful.domain.people.accounts import Identity
-from wakeful.domain.types import User
-from wakeful.runtime.runner import Runner
-from wakeful.service.metrics.metrics import Metrics
-from wakeful.service.recent_logs import RecentLogs
-from wakeful.service.runs.run_context import enter_run
+from wakeful.app.http import kept_logs
+from wakeful.config.settings import Settings
+from wakeful.core.clock import SystemClock
+from wakeful.core.identity import Identity
+from wakeful.core.types import User
+from wakeful.operations.metrics import Metrics
+from wakeful.runs.runner import Runner
+from wakeful.telemetry.logs import enter_run, setup_logging
+from wakeful.telemetry.recent_logs import RecentLogs
 
 OUT = Path(__file__).parent / "out" / "operate.json"
 ROUNDS = 7

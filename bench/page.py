@@ -20,12 +20,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from browser.visits import find_chromium, log_in, visit
 from live_server import TOKEN, Server, running_server
 from openai_server import improvise
-from wakeful.domain.ids import new_id
-from wakeful.domain.types import Message
+from wakeful.core.ids import new_id
+from wakeful.core.types import Message
 
 ROOT = Path(__file__).parent.parent
 OUT = Path(__file__).parent / "out" / "page.json"
-STATIC = ROOT / "src/wakeful/server/static"
+STATIC = ROOT / "src/wakeful/http/static"
 MESSAGES = 2_000
 DELTAS, APART = 1_000, 0.005  # 200 a second
 WIDE = {"viewport": {"width": 1280, "height": 820}}

@@ -20,12 +20,12 @@ from typing import Any
 import asyncpg
 
 from wakeful.app.building import Wakeful, build
-from wakeful.config import Settings
-from wakeful.domain import ids
-from wakeful.domain.bounds.bounds import PRESETS
-from wakeful.domain.types import Agent, Message, Session, User
+from wakeful.config.settings import Settings
+from wakeful.core import ids
+from wakeful.core.types import Agent, Message, Session, User
 from wakeful.store.rows import MESSAGES
 from wakeful.store.store import Tx
+from wakeful.timing.bounds import PRESETS
 
 OUT = Path(__file__).parent / "out" / "search.json"
 SESSIONS, MESSAGES_EACH = 1_000, 100

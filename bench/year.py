@@ -17,20 +17,18 @@ from typing import Any
 
 from search import Texts
 from wakeful.app.building import Wakeful, build
-from wakeful.clock import ManualClock
-from wakeful.config import Settings
-from wakeful.domain import ids
-from wakeful.domain.bounds.bounds import PRESETS
-from wakeful.domain.people.accounts import Identity
-from wakeful.domain.types import Agent, Message, Run, RunUsage, User, Wake
-from wakeful.domain.values import replace
-from wakeful.domain.wakes import missed
-from wakeful.domain.wakes.create import create
-from wakeful.domain.wakes.fire import fresh_session, make_run
-from wakeful.service.storage.old_data import OldData
-from wakeful.service.storage.storage import Retention
-from wakeful.service.storage.vacuum import Vacuum
+from wakeful.config.settings import Settings
+from wakeful.core import ids
+from wakeful.core.clock import ManualClock
+from wakeful.core.identity import Identity
+from wakeful.core.types import Agent, Message, Run, RunUsage, User, Wake
+from wakeful.core.values import replace
+from wakeful.operations.storage import OldData, Retention, Vacuum
 from wakeful.store.store import Tx
+from wakeful.timing import recurrence
+from wakeful.timing.bounds import PRESETS
+from wakeful.timing.fire import fresh_session, make_run
+from wakeful.timing.lifecycle import create
 
 OUT = Path(__file__).parent / "out" / "year.json"
 WAKES_A_DAY, AGENTS, ROUNDS = 1_000, 20, 20
@@ -97,7 +95,7 @@ class Year:
             now=at,
             rules=self._node.rules,
         )
-        run = make_run(wake, missed.Piece(at, 1), "queued", None, at)
+        run = make_run(wake, recurrence.Piece(at, 1), "queued", None, at)
         ended = {"status": "success", "started_at": at, "finished_at": at + timedelta(seconds=9), "fence": 1}
         return replace(wake, status="fired", slot=None), replace(run, attempt=1, owner="bench", **ended)
 

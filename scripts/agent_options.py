@@ -1,13 +1,13 @@
-"""Write src/wakeful/cli/agents/settings.json, from which `wakeful agent add` and `edit` make their options."""
+"""Write src/wakeful/agents/settings.json, from which `wakeful agent add` and `edit` make their options."""
 
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from wakeful.server.rest.agents.agents import NULLABLE, AgentChange, BudgetsChange
+from wakeful.agents.rest import NULLABLE, AgentChange, BudgetsChange
 
-PAGE = Path(__file__).parent.parent / "src/wakeful/cli/agents/settings.json"
+PAGE = Path(__file__).parent.parent / "src/wakeful/agents/settings.json"
 Schema = Mapping[str, Any]
 
 

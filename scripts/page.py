@@ -1,4 +1,4 @@
-"""Build the page from web/ into src/wakeful/server/static, or run another script of web/package.json on its sources.
+"""Build the page from web/ into src/wakeful/http/static, or run another script of web/package.json on its sources.
 
     page.py         build, if the built page is missing or older than its sources
     page.py check   lint, format and types
@@ -23,7 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 WEB = ROOT / "web"
-OUT = ROOT / "src/wakeful/server/static"
+OUT = ROOT / "src/wakeful/http/static"
 STAMP = OUT / ".stamp"
 MODULES = WEB / "node_modules"
 NODE = ROOT / ".venv/node"

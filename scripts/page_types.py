@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from wakeful.app.building import build
-from wakeful.config import Settings
-from wakeful.domain import attachments, labels
-from wakeful.domain.bounds.bounds import PRESETS
-from wakeful.domain.types import Bounds
-from wakeful.server.app import create_app
-from wakeful.server.login.attempts import Tries
-from wakeful.server.ws.frame_schema import describe_frames
+from wakeful.app.http import create_app
+from wakeful.config.settings import Settings
+from wakeful.core import labels, types
+from wakeful.core.types import Bounds
+from wakeful.http.auth import Tries
+from wakeful.stream.sockets import describe_frames
+from wakeful.timing.bounds import PRESETS
 
 FOLDER = Path(__file__).parent.parent / "web/src/api"
 HEAD = "// Written by `make docs` from {origin}; edit there.\n\n"
@@ -30,7 +30,7 @@ def render() -> dict[str, str]:
     return {
         "rest.generated.ts": HEAD.format(origin="the server's OpenAPI document") + shapes + _routes(described["paths"]),
         "frames.generated.ts": HEAD.format(origin="the server's /ws/schema") + "".join(_frames()),
-        "server.generated.ts": HEAD.format(origin="src/wakeful/domain and the REST API") + _constants(described),
+        "server.generated.ts": HEAD.format(origin="src/wakeful/core and the REST API") + _constants(described),
     }
 
 
@@ -45,9 +45,9 @@ def _constants(described: Schema) -> str:
         "SERVER_NOTES": labels.SERVER_NOTES,
         "RESULT_KINDS": labels.RESULT_KINDS,
         "REASONS": labels.REASONS,
-        "IMAGE_TYPES": attachments.IMAGE_TYPES,
-        "MAX_IMAGES": attachments.MAX_IMAGES,
-        "MAX_IMAGE_BYTES": attachments.MAX_IMAGE_BYTES,
+        "IMAGE_TYPES": types.IMAGE_TYPES,
+        "MAX_IMAGES": types.MAX_IMAGES,
+        "MAX_IMAGE_BYTES": types.MAX_IMAGE_BYTES,
         "MAX_LENGTH": _max_lengths(described["components"]["schemas"]),
     }
     return "\n".join(

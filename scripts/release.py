@@ -19,11 +19,11 @@ from pathlib import Path
 from packaging.version import Version
 
 from sbom import write_sbom
-from wakeful.clock import SystemClock
+from wakeful.core.clock import SystemClock
 
 ROOT = Path(__file__).parent.parent
 UNRELEASED = "## Unreleased\n"
-PAGE = "wakeful/server/static/index.html"
+PAGE = "wakeful/http/static/index.html"
 MAX_WHEEL = 1_600_000  # bytes; two thirds are our Python sources, a fifth is the page
 
 

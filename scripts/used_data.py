@@ -34,7 +34,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from old_data import Server, dump, wait_for
-from wakeful.clock import SystemClock
+from wakeful.core.clock import SystemClock
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
@@ -776,10 +776,10 @@ def _run_of(story: Story, wake: str, status: str) -> str:
 _BACK_UP = """
 import sys
 from pathlib import Path
-from wakeful.app.backup.backups import Passphrase, back_up_stopped
-from wakeful.app.data.files import device_key_of
-from wakeful.config import load_settings
-from wakeful.service.backup.age import Identity
+from wakeful.backup.age import Passphrase; from wakeful.backup.making import back_up_stopped
+from wakeful.datadir.device_key import device_key_of
+from wakeful.config.settings.settings import load_settings
+from wakeful.backup.age import Identity
 
 settings = load_settings()
 kind, path = sys.argv[1:]

@@ -15,17 +15,18 @@ from websockets.exceptions import InvalidStatus
 
 from harness import Harness, lay_out
 from wakeful.app.building import Wakeful
-from wakeful.app.serving import build_http
-from wakeful.clock import ManualClock
-from wakeful.domain.people.accounts import Identity
-from wakeful.server import auth, errors
-from wakeful.server.gate import COOKIE, PAGE_HEADER, Gate
-from wakeful.server.login import login
-from wakeful.server.login.attempts import Tries
-from wakeful.server.rest.people import accounts as rest_accounts
-from wakeful.server.ws.protocol import Wire
-from wakeful.service.people.accounts import NewLogin
-from wakeful.service.people.first_start import settle_owner
+from wakeful.app.first_start import settle_owner
+from wakeful.app.gate import Gate
+from wakeful.app.http import build_http
+from wakeful.core.clock import ManualClock
+from wakeful.core.identity import Identity
+from wakeful.http import auth
+from wakeful.http import errors as http_errors
+from wakeful.http.auth import COOKIE, PAGE_HEADER, Tries
+from wakeful.people import login
+from wakeful.people import rest as rest_accounts
+from wakeful.people.service import NewLogin
+from wakeful.stream.wire import Wire
 
 ADDRESS = "http://127.0.0.1:8420"
 CHOSEN = "a-token-that-a-person-chose"
@@ -39,8 +40,8 @@ class Doors:
         self.clock = clock
         self.owner = owner
         self.secret = secret
-        self.app = FastAPI(responses=errors.RESPONSES)
-        errors.install(self.app)
+        self.app = FastAPI(responses=http_errors.RESPONSES)
+        http_errors.install(self.app)
         self.app.state.base_path, self.app.state.public_address = "", None
         tries = Tries(node.clock)
         auth.install(self.app, self.accounts, tries)

@@ -11,11 +11,12 @@ from typing import Any
 
 from forked_process import fork
 from upgrade.old_data import OldData, copy_old_data
-from wakeful.app.backup.backups import back_up_stopped, read_keys
-from wakeful.app.backup.restoring import RestoreOptions, Result, finish_restore, restore_backup
-from wakeful.config import Settings
-from wakeful.service.backup.age import Decryptor, Encryptor, Identity
-from wakeful.service.backup.archive import HEAD, KEYS, MANIFEST
+from wakeful.backup.age import Decryptor, Encryptor, Identity
+from wakeful.backup.archive import HEAD, KEYS, MANIFEST
+from wakeful.backup.making import back_up_stopped, read_keys
+from wakeful.backup.restoring import RestoreOptions, Result, restore_backup
+from wakeful.config.settings import Settings
+from wakeful.datadir.unfinished_restore import finish_restore
 
 IDENTITY = Identity(bytes(range(32)))
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from wakeful.domain.agents.confinement import Confinement
-from wakeful.tools.confinement.probe import try_level
+from wakeful.core.labels import Confinement
+from wakeful.sandbox.rules import try_level
 
 
 def _level(name):

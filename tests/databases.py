@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from wakeful.agentdb.process.engine import split
-from wakeful.agentdb.process.worker import Worker
+from wakeful.agentdb.engine import split
+from wakeful.agentdb.worker import Worker
 
 KEY = bytes(range(32))
 AT = "2026-03-02T12:00:00+00:00"

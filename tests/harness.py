@@ -13,20 +13,20 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from wakeful.app.build.tracing import Traces
 from wakeful.app.building import Wakeful, build
-from wakeful.clock import Clock, ManualClock
-from wakeful.config import Settings
-from wakeful.domain import ids
-from wakeful.domain.bounds.bounds import PRESETS
-from wakeful.domain.events import RunEvent
-from wakeful.domain.types import Agent, Decision, Message, Notice, Run, Session, User, Wake
-from wakeful.domain.wakes import edits
-from wakeful.domain.wakes.create import create
-from wakeful.runtime.executor import BeforeCall, Stop
-from wakeful.service.wakes.wake_edits import WakeEdit, save_edit
+from wakeful.app.tracing import Traces
+from wakeful.config.settings import Settings
+from wakeful.core import ids
+from wakeful.core.clock import Clock, ManualClock
+from wakeful.core.events import RunEvent
+from wakeful.core.types import Agent, Decision, Message, Notice, Run, Session, User, Wake
+from wakeful.runs.executor import BeforeCall, Stop
 from wakeful.store.store import Tx
-from wakeful.tools.registry import ToolContext
+from wakeful.timing import lifecycle
+from wakeful.timing.bounds import PRESETS
+from wakeful.timing.lifecycle import create
+from wakeful.toolbox.registry import ToolContext
+from wakeful.wakes.service import WakeEdit, save_edit
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)  # a Monday
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -189,7 +189,7 @@ class Harness:
 
         async def work(tx: Tx) -> Wake:
             before = await tx.wakes.get(wake_id)
-            after = edits.edit(before, changes, now, self.node.rules)
+            after = lifecycle.edit(before, changes, now, self.node.rules)
             return await save_edit(tx, WakeEdit(before=before, after=after, changed=tuple(sorted(changes))), now)
 
         return await self.node.store.write(work)

@@ -23,13 +23,14 @@ from websockets.exceptions import ConnectionClosed
 from openai_server import Answer, Exchange, OpenAIServer, chunk, event
 from wakeful.app.building import Wakeful, build
 from wakeful.app.listening import serve
-from wakeful.clock import Clock
-from wakeful.config import Settings
-from wakeful.domain import ids
-from wakeful.domain.types import Run, User, Wake
-from wakeful.domain.wakes.create import create
-from wakeful.runtime.loop.loop import AgentLoop, RetryLimits
-from wakeful.runtime.models.openai_chat.model import ModelTimeouts
+from wakeful.config.settings import Settings
+from wakeful.core import ids
+from wakeful.core.clock import Clock
+from wakeful.core.types import Run, User, Wake
+from wakeful.loop.loop import AgentLoop
+from wakeful.loop.state import RetryLimits
+from wakeful.models.openai_chat import ModelTimeouts
+from wakeful.timing.lifecycle import create
 
 TOKEN = "a-token-for-all-tests"
 SECONDS = 20.0  # after which a wait fails

@@ -29,7 +29,7 @@ def take_linux_away() -> None:
 
 def be_elsewhere() -> None:
     """Take Linux away from a process that was forked from one which has imported everything and tried to confine."""
-    from wakeful.tools.confinement.probe import find_confinement
+    from wakeful.sandbox.rules import find_confinement
 
     take_linux_away()
     find_confinement.cache_clear()

@@ -8,8 +8,6 @@ import gc
 import tempfile
 from pathlib import Path
 
-import wakeful.cli.main
-import wakeful.cli.server  # noqa: F401
 from live_server import eventually, running_server
 from openai_server import improvise
 

@@ -7,7 +7,7 @@ export default defineConfig({
   // Scripts and styles find each other wherever they are: a proxy may have the server under a path.
   experimental: { renderBuiltUrl: (_name, { hostType }) => (hostType === "html" ? undefined : { relative: true }) },
   build: {
-    outDir: "../src/wakeful/server/static",
+    outDir: "../src/wakeful/http/static",
     emptyOutDir: true,
     target: "es2023",
     assetsInlineLimit: 0, // the page's policy takes nothing inline

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { defineConfig } from "vite";
 
-const OUT = "../src/wakeful/server/static";
+const OUT = "../src/wakeful/http/static";
 // The page names its scripts by their content, so with any change of it the worker is another one too.
 const build = createHash("sha256").update(readFileSync(`${import.meta.dirname}/${OUT}/index.html`));
 

@@ -6,11 +6,12 @@ import pytest
 from databases import Database, Refused
 from wakeful.agentdb.operations import OPERATIONS
 from wakeful.cli.main import load
-from wakeful.server.rest.database import database, rows, tables, views
+from wakeful.database import rest as database_rest
+from wakeful.database import rest_rows
 
 
 def test_every_route_and_command_that_an_error_may_name_exists():
-    routers = (database.router, rows.router, tables.router, views.router)
+    routers = (database_rest.router, rest_rows.router, database_rest.router, rest_rows.router)
     routes = {f"{method} {each.path}" for router in routers for each in router.routes for method in each.methods}
     named = load("db").commands
     for operation in OPERATIONS.values():

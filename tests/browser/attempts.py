@@ -1,7 +1,7 @@
 """JavaScript with which a page of any site tries to reach a server."""
 
-from wakeful.server.gate import PAGE_HEADER
-from wakeful.server.login.page import STORAGE_KEY
+from wakeful.http.auth import PAGE_HEADER
+from wakeful.people.login import STORAGE_KEY
 
 # Each takes its arguments as one object and returns the result. `base` is the server's address as the page sees it.
 

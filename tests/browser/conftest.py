@@ -18,7 +18,7 @@ from playwright.async_api import Browser, BrowserContext, Page, StorageState, as
 
 from browser.visits import PATIENCE, NoChromium, find_chromium, log_in, visit
 from forked_process import Forked
-from wakeful.server.login.page import STORAGE_KEY
+from wakeful.people.login import STORAGE_KEY
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "a-token-for-all-tests"

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from playwright.async_api import Page, expect
 
 from browser.visits import go
-from wakeful.domain.labels import RUN_NOTES, RUN_STATUSES
+from wakeful.core.labels import RUN_NOTES, RUN_STATUSES
 
 BERLIN = ZoneInfo("Europe/Berlin")
 IN_BERLIN = {"timezone_id": "Europe/Berlin", "locale": "en-GB"}

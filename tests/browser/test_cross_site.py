@@ -14,7 +14,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from browser.attempts import FETCH, LOAD, SOCKET, SUBMIT
-from wakeful.server.gate import PAGE_HEADER
+from wakeful.http.auth import PAGE_HEADER
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -9,7 +9,7 @@ from browser.visits import watch
 from live_server import running_server as serve_here
 from network.tls_proxy import tls_proxy
 from upgrade.old_data import copy_old_data
-from wakeful.server.login.page import STORAGE_KEY
+from wakeful.people.login import STORAGE_KEY
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

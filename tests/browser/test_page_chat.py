@@ -12,8 +12,8 @@ from playwright.async_api import expect
 from browser.visits import send, visit
 from live_server import Patient, Tap, running_server
 from openai_server import call, calls, refuse, say, stream, text, thinking
-from wakeful.domain.ids import new_id
-from wakeful.domain.types import Message
+from wakeful.core.ids import new_id
+from wakeful.core.types import Message
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -8,8 +8,8 @@ from browser.visits import go
 from live_server import running_server
 from network.webhook_receiver import WebhookReceiver
 from openai_server import improvise
-from wakeful.clock import SystemClock
-from wakeful.domain.hooks import schemes
+from wakeful.core.clock import SystemClock
+from wakeful.hooks import schemes
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

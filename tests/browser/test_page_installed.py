@@ -16,7 +16,7 @@ from browser.visits import PATIENCE, add_notice, check_with_axe, go, load_axe, l
 from crash.server_process import TOKEN, ServerProcess
 from live_server import eventually, running_server
 from openai_server import improvise
-from wakeful.server.page import FOLDER
+from wakeful.http.page import FOLDER
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

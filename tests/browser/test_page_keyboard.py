@@ -13,8 +13,8 @@ from playwright.async_api import expect
 from browser.visits import check_with_axe, load_axe, send, shoot
 from live_server import Patient, running_server
 from openai_server import improvise
-from wakeful.domain.ids import new_id
-from wakeful.domain.types import Message, Session
+from wakeful.core.ids import new_id
+from wakeful.core.types import Message, Session
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

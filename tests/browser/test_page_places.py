@@ -10,8 +10,8 @@ from playwright.async_api import expect
 from browser.visits import add_notice, check_with_axe, go, load_axe, send, shoot
 from live_server import Patient, eventually, running_server
 from openai_server import improvise
-from wakeful.domain.ids import new_id
-from wakeful.domain.types import Session
+from wakeful.core.ids import new_id
+from wakeful.core.types import Session
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

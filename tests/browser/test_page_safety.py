@@ -10,8 +10,8 @@ from browser.visits import go, send
 from browser.xss import PAYLOADS
 from live_server import Patient, running_server
 from openai_server import call, calls, say, stream, text, thinking, usage
-from wakeful.domain.ids import new_id
-from wakeful.domain.types import Message, Notice
+from wakeful.core.ids import new_id
+from wakeful.core.types import Message, Notice
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -14,8 +14,8 @@ from browser.visits import add_notice, go, log_in, visit
 from live_server import TOKEN, Patient, eventually, running_server
 from network.http_server import HttpServer
 from openai_server import improvise, refuse
-from wakeful.domain.agents.mcp_servers import McpServer
-from wakeful.service.backup.age import Identity
+from wakeful.backup.age import Identity
+from wakeful.mcp.rules import McpServer
 from wakeful.store.rows import to_micros
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

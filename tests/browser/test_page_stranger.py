@@ -17,8 +17,8 @@ from browser.visits import PATIENCE, go, send, shoot, watch
 from forked_process import Forked
 from live_server import Provider
 from openai_server import call, calls, listing, refuse, say
-from wakeful.clock import SystemClock
-from wakeful.domain.quoting import quote_own_brief
+from wakeful.core.clock import SystemClock
+from wakeful.core.texts import quote_own_brief
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

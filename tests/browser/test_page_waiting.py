@@ -13,8 +13,8 @@ from browser.visits import send, shoot
 from harness import NOON
 from live_server import Patient, Tap, running_server
 from openai_server import refuse, say
-from wakeful.clock import ManualClock
-from wakeful.domain.agents.mcp_servers import McpServer
+from wakeful.core.clock import ManualClock
+from wakeful.mcp.rules import McpServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -11,9 +11,9 @@ from playwright.async_api import expect
 from browser.shown import IN_BERLIN, check_agenda, check_times, clock, moment, status_of
 from browser.visits import add_notice, go, shoot
 from live_server import Patient, running_server
-from wakeful.domain.ids import new_id
-from wakeful.domain.labels import TOOLSETS
-from wakeful.domain.types import Message, Run, RunUsage
+from wakeful.core.ids import new_id
+from wakeful.core.labels import TOOLSETS
+from wakeful.core.types import Message, Run, RunUsage
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -12,11 +12,11 @@ import httpx
 from playwright.async_api import Browser, Page, StorageState, StorageStateCookie, expect
 
 from live_server import Server
-from wakeful.domain.types import Notice
-from wakeful.server.app import application
-from wakeful.server.gate import COOKIE
-from wakeful.server.login.page import STORAGE_KEY
-from wakeful.server.page import page_router
+from wakeful.app.http import application
+from wakeful.core.types import Notice
+from wakeful.http.auth import COOKIE
+from wakeful.http.page import page_router
+from wakeful.people.login import STORAGE_KEY
 
 PATIENCE = 20_000  # milliseconds
 CHROMIUM = Path(__file__).parents[2] / "scripts" / "chromium.sh"

@@ -23,9 +23,9 @@ from crash.node_process import STEPS, Script, book, work
 from forked_process import fork
 from harness import SECOND, Harness
 from wakeful.app.building import build
-from wakeful.app.data.files import database_of
-from wakeful.config import Settings
-from wakeful.domain.types import Wake
+from wakeful.config.settings import Settings
+from wakeful.core.types import Wake
+from wakeful.datadir.device_key import database_of
 
 IS_LONG = os.environ.get("WAKEFUL_TEST_LONG") == "1"
 LEASE = 2

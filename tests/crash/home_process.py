@@ -14,9 +14,9 @@ from typing import Any
 from crash.careful_model import instruct
 from crash.node_process import Journal
 from wakeful.app.building import Wakeful, build
-from wakeful.config import Settings
-from wakeful.domain.errors import StoreUnavailable, Unavailable
-from wakeful.service.agents.database import By
+from wakeful.config.settings import Settings
+from wakeful.core.errors import StoreUnavailable, Unavailable
+from wakeful.database.files import By
 
 USER = "ada"
 

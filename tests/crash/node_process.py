@@ -15,13 +15,12 @@ from typing import Any
 
 from harness import Harness
 from wakeful.app import building
-from wakeful.app.build import engine as build_engine
-from wakeful.clock import Clock, ServerClock, SystemClock
-from wakeful.config import Settings
-from wakeful.domain.events import RunEvent, StepSaved
-from wakeful.domain.types import Message, Run
-from wakeful.runtime.executor import BeforeCall, Stop
-from wakeful.runtime.heartbeat import LeaseHeartbeat
+from wakeful.config.settings import Settings
+from wakeful.core.clock import Clock, ServerClock, SystemClock
+from wakeful.core.events import RunEvent, StepSaved
+from wakeful.core.types import Message, Run
+from wakeful.runs.executor import BeforeCall, Stop
+from wakeful.runs.lease_heartbeat import LeaseHeartbeat
 from wakeful.store.drivers import postgres
 
 STEPS = ("step 1", "step 2")
@@ -116,7 +115,7 @@ async def _work(settings: dict[str, Any], journal: Path, script: Script) -> None
     logging.basicConfig(filename=journal.with_suffix(".log"), format="%(process)d %(asctime)s %(message)s")
     if script.give_up_after is not None:
         patience = timedelta(seconds=script.give_up_after)
-        build_engine.LeaseHeartbeat = functools.partial(LeaseHeartbeat, give_up_after=patience)  # type: ignore[misc]
+        building.LeaseHeartbeat = functools.partial(LeaseHeartbeat, give_up_after=patience)  # type: ignore[misc]
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     lines = Journal(journal)

@@ -16,8 +16,8 @@ NODE = """
 import asyncio, json, sys
 from pathlib import Path
 from confined import at_level
-from wakeful.domain.agents.mcp_servers import McpServer
-from wakeful.tools.mcp.servers import Confining, McpServers
+from wakeful.mcp.rules import McpServer
+from wakeful.mcp.servers import Confining, McpServers
 from harness import tool_context
 
 async def main(script, home, level):

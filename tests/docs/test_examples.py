@@ -18,7 +18,7 @@ import pytest
 
 from doc_blocks import CRASHED, REASONS, ROOT, SHELLS, STOPPED, Block, all_blocks, is_bash, split_console, to_pattern
 from forked_process import Forked
-from wakeful.config import Settings
+from wakeful.config.settings import Settings
 
 BLOCKS = all_blocks()
 RUN = [block for block in BLOCKS if block.is_run and block.language in (*SHELLS, "python")]

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from harness import Harness
-from wakeful.domain.people.accounts import Identity
+from wakeful.core.identity import Identity
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy/prometheus/alerts.yml"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from wakeful.cli.main import COMMANDS, load
-from wakeful.config import Settings
+from wakeful.config.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 OF_OTHERS = {"client_max_body_size", "pg_basebackup", "pg_upgrade"}  # of nginx and PostgreSQL

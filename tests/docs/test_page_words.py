@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from wakeful.domain import labels
-from wakeful.domain.people import accounts
-from wakeful.server.login.page import login_page
+from wakeful.core import identity, labels
+from wakeful.people.login import login_page
 
 ROOT = Path(__file__).parents[2]
 
@@ -70,7 +69,7 @@ def test_no_label_of_the_server_has_an_odd_word():
 
 
 def test_no_notice_of_the_server_has_an_odd_word():
-    functions = ast.parse((ROOT / "src/wakeful/domain/inbox/notices.py").read_text(encoding="utf-8")).body
+    functions = ast.parse((ROOT / "src/wakeful/notices/texts.py").read_text(encoding="utf-8")).body
     texts = [
         part.value
         for function in functions
@@ -84,7 +83,7 @@ def test_no_notice_of_the_server_has_an_odd_word():
 
 
 def test_the_login_page_has_no_odd_word():
-    assert odd_words([login_page("code"), accounts.NEW_LINK]) == []
+    assert odd_words([login_page("code"), identity.NEW_LINK]) == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from wakeful.domain import types
+from wakeful.core import types
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from wakeful.config import ConfigError, Settings, load_settings
+from wakeful.config.settings import ConfigError, Settings, load_settings
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")

@@ -9,15 +9,15 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from wakeful.tools import confinement
 
 from confined import LEVELS, at_level
 from harness import tool_context
-from wakeful.tools import confinement
-from wakeful.tools.confinement import guard
-from wakeful.tools.confinement.guard import guarded
-from wakeful.tools.confinement.rules import make_rules
-from wakeful.tools.registry import Tools
-from wakeful.tools.shell import ShellSettings, shell_tools
+from wakeful.sandbox import guard as sandbox_guard
+from wakeful.sandbox.guard import guarded
+from wakeful.sandbox.rules import make_rules
+from wakeful.sandbox.shell import ShellSettings, shell_tools
+from wakeful.toolbox.registry import Tools
 
 SECRET = "the-device-key"
 
@@ -152,7 +152,7 @@ async def test_directories_of_the_server_are_hidden_though_they_lie_in_a_system_
     for name in ("usr/bin", "usr/share/wakeful/data", "usr/share/doc"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "usr/share/alias").symlink_to(tmp_path / "usr/share/wakeful/data")
-    from wakeful.tools.confinement.rules import without_hidden
+    from wakeful.sandbox.rules import without_hidden
 
     shown = without_hidden(tmp_path / "usr", [tmp_path / "usr/share/wakeful/data"])
     assert [str(path.relative_to(tmp_path)) for path in shown] == ["usr/bin", "usr/share/doc"]
@@ -448,7 +448,7 @@ def of_nobody():
         pytest.skip("only root can become another user; the other tests here have run as an ordinary one")
     folder = Path(tempfile.mkdtemp(prefix="wakeful-test-"))
     shutil.copytree(Path(confinement.__file__).parent, folder / "wakeful/tools/confinement")
-    shutil.copy(guard.__file__, folder / "wakeful/tools/confinement/guard.py")
+    shutil.copy(sandbox_guard.__file__, folder / "wakeful/sandbox/guard.py")
     for name in ("workspace", "config"):
         (folder / name).mkdir()
     (folder / "config/key").write_text(SECRET)
@@ -470,7 +470,7 @@ def test_an_ordinary_user_is_confined_from_its_own_files_too(level, of_nobody):
     with as_nobody(["sleep", "600"]) as stranger:
         command = ORDINARY.format(key=key, stranger=stranger.pid)
         _, _, _, _, server, *rest = guarded("/bin/sh", "-c", command, rules=rules)
-        program = ["/usr/bin/python3", "-I", "-S", str(of_nobody / "wakeful/tools/confinement/guard.py"), server, *rest]
+        program = ["/usr/bin/python3", "-I", "-S", str(of_nobody / "wakeful/sandbox/guard.py"), server, *rest]
         with as_nobody(
             program, env={"PATH": "/usr/bin:/bin"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         ) as running:
@@ -486,7 +486,7 @@ def test_an_ordinary_user_is_confined_from_its_own_files_too(level, of_nobody):
 
 PEEK = """
 import sys
-from wakeful.tools.confinement.kernel import drop_capabilities
+from wakeful.sandbox.kernel import drop_capabilities
 drop_capabilities()  # else root sees everything
 for pid in sys.argv[1:]:
     for name in ("environ", "mem", "maps"):
@@ -506,7 +506,7 @@ def test_a_process_of_the_same_user_cannot_look_into_the_server_or_its_workers(t
         "WAKEFUL_MODEL_API_KEY": SECRET,
     }
     worker = subprocess.Popen(
-        [sys.executable, "-I", "-m", "wakeful.agentdb.process.worker", "30"],
+        [sys.executable, "-I", "-m", "wakeful.agentdb.worker", "30"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={},

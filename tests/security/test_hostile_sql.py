@@ -14,9 +14,9 @@ import pytest
 import sqlcipher3
 
 from databases import AT, KEY, TASKS, fingerprints
-from wakeful.agentdb.files.open_database import Request
-from wakeful.agentdb.process.engine import DatabaseEngine, WorkerBroke
-from wakeful.domain.errors import WakefulError
+from wakeful.agentdb.engine import DatabaseEngine, WorkerBroke
+from wakeful.agentdb.open_database import Request
+from wakeful.core.errors import WakefulError
 
 CANARY = "CANARY-OF-ANOTHER-FILE"
 TOMBSTONE = "TOMBSTONE-NOBODY-MAY-SEE"

@@ -12,7 +12,7 @@ import pytest
 from conftest import IS_LONG
 from live_server import TOKEN, eventually, provided, running_server
 from network.raw_requests import code_of
-from wakeful.agentdb.files.files import connect, opens
+from wakeful.agentdb.file import connect, opens
 
 ROUNDS = 40 if IS_LONG else 6
 

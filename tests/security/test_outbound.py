@@ -10,10 +10,10 @@ from live_server import of_kind
 from network.http_server import HttpServer
 from network.raw_requests import code_of
 from openai_server import call, calls, say
-from wakeful.domain.errors import WakefulError
-from wakeful.domain.types import Channel
-from wakeful.tools.web.addresses import AddressRefused
-from wakeful.tools.web.web import Fetcher
+from wakeful.core.errors import WakefulError
+from wakeful.core.outgoing import AddressRefused
+from wakeful.core.types import Channel
+from wakeful.toolbox.web import Fetcher
 
 PUBLIC = "93.184.216.34"
 

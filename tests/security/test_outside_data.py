@@ -9,9 +9,9 @@ import pytest
 
 from live_server import eventually, of_kind, running_server
 from openai_server import call, calls, say
-from wakeful.clock import SystemClock
-from wakeful.domain.agents.mcp_servers import McpServer
-from wakeful.domain.hooks import schemes
+from wakeful.core.clock import SystemClock
+from wakeful.hooks import schemes
+from wakeful.mcp.rules import McpServer
 
 TESTS = Path(__file__).parent.parent
 BRIEF = "Read notes.txt with read_file."

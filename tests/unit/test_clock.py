@@ -8,7 +8,7 @@ from itertools import chain, repeat
 
 import pytest
 
-from wakeful.clock import ManualClock, ServerClock, SystemClock
+from wakeful.core.clock import ManualClock, ServerClock, SystemClock
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

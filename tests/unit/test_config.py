@@ -4,7 +4,15 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from wakeful.config import ConfigError, Settings, describe_settings, find_risks, load_settings, read_headers, secrets_of
+from wakeful.config.settings import (
+    ConfigError,
+    Settings,
+    describe_settings,
+    find_risks,
+    load_settings,
+    read_headers,
+    secrets_of,
+)
 
 ROOT = Path(__file__).parents[2]
 KEY = "ab" * 32

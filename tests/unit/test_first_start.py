@@ -1,7 +1,7 @@
 import pytest
 
-from wakeful.service.people import first_start
-from wakeful.service.people.first_start import TokenFileUnusable, load_token
+from wakeful.app import first_start
+from wakeful.app.first_start import TokenFileUnusable, load_token
 
 
 def test_of_two_starts_at_once_the_second_takes_the_token_of_the_first(tmp_path):

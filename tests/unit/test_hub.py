@@ -9,9 +9,8 @@ from websockets.frames import Opcode
 from websockets.protocol import State
 from websockets.uri import parse_uri
 
-from wakeful.domain.events import ErrorFrame, RecallUpdate, StreamDelta, ToolCall
-from wakeful.domain.frames import to_wire
-from wakeful.hub import MAX_BYTES, MAX_FRAMES, Hub, Sent, encode, numbered
+from wakeful.core.events import ErrorFrame, RecallUpdate, StreamDelta, ToolCall
+from wakeful.core.hub import MAX_BYTES, MAX_FRAMES, Hub, Sent, encode, numbered, to_wire
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from typing import Any
 import asyncpg
 
 from forked_process import fork
-from wakeful.app.data.files import database_of
-from wakeful.app.data.moving import move_store
-from wakeful.config import Settings
-from wakeful.store.moving import copying
-from wakeful.store.moving.target import Target
+from wakeful.config.settings import Settings
+from wakeful.datadir.device_key import database_of
+from wakeful.datadir.move import move_store
+from wakeful.store import copying
+from wakeful.store.copying import Target
 
 # Tables that a move leaves out: PostgreSQL has its own, or makes them again.
 NOT_MOVED = {"migrations", "store_sequence", "search_texts", "search_progress", "store_moves"} | {

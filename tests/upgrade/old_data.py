@@ -19,9 +19,9 @@ from typing import Any
 import asyncpg
 
 from live_server import Server, running_server
-from wakeful.clock import SystemClock
-from wakeful.config import load_settings
-from wakeful.sources import FILE_NAME
+from wakeful.config.settings import load_settings
+from wakeful.core.clock import SystemClock
+from wakeful.core.sources import FILE_NAME
 
 DATA = Path(__file__).parents[1] / "data"
 USED = "0.2/used"  # in which every feature was used; its server was killed

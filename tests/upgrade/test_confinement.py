@@ -5,8 +5,8 @@ import logging
 from confined import at_level
 from live_server import of_kind, running_server
 from upgrade.old_data import running_old_server
-from wakeful.domain.agents.mcp_servers import McpServer
-from wakeful.tools.confinement.probe import find_confinement
+from wakeful.mcp.rules import McpServer
+from wakeful.sandbox.rules import find_confinement
 
 OLD = McpServer(name="old", command=("true",))
 LIMITED = McpServer(name="old", command=("true",), network=True, is_limited=True)

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from wakeful.clock import ManualClock
+from wakeful.core.clock import ManualClock
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import shutil
 import pytest
 
 from upgrade.old_data import copy_old_data, running_old_server
-from wakeful.agentdb.keys.keys import load_device_key, to_recovery_key
-from wakeful.app.data.files import restore_device_key
-from wakeful.config import Settings
-from wakeful.domain.errors import Unavailable
+from wakeful.config.settings import Settings
+from wakeful.core.device_key import load_device_key, to_recovery_key
+from wakeful.core.errors import Unavailable
+from wakeful.datadir.device_key import restore_device_key
 
 
 async def rows(server, old):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from upgrade.moved_data import rows_in_sqlite
 from upgrade.old_data import copy_old_data, running_old_server
-from wakeful.config import Settings
+from wakeful.config.settings import Settings
 
 PAGE = Path(__file__).parents[2] / "docs/operate/upgrade.md"
 

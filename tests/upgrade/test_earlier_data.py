@@ -5,8 +5,8 @@ import os
 import pytest
 
 from upgrade.old_data import running_old_server
-from wakeful.app.data.earlier_data import DeviceKeyMissing, StoreMissing
-from wakeful.service.agents import directory_file
+from wakeful.datadir.earlier import DeviceKeyMissing, StoreMissing
+from wakeful.homes import directories
 
 TELLING = ("store_behind", "database_unreadable", "database_behind")
 
@@ -17,7 +17,7 @@ async def test_it_starts_without_complaint_and_is_marked(upgraded, old):
     notices = (await upgraded.rest.get("/notifications")).json()["notifications"]
     assert [notice for notice in notices if notice["code"] in TELLING] == []
     assert upgraded.node.recovery_key is None  # 0.1 has shown it
-    marked = directory_file.find(old.settings["data_dir"])
+    marked = directories.find_directory(old.settings["data_dir"])
     assert marked is not None
     assert marked.started_at is not None
     assert marked.key_fingerprint is not None

@@ -20,9 +20,10 @@ from upgrade.moved_data import execute as execute_in_postgres
 from upgrade.moved_data import rows_in_postgres, rows_in_sqlite
 from upgrade.old_data import DATA, USED, copy_old_data, running_old_server
 from used_data import Place
-from wakeful.app.backup.restoring import Passphrase, RestoreOptions, read_identities, restore_backup
-from wakeful.app.data.files import database_of
-from wakeful.config import Settings
+from wakeful.backup.age import Passphrase, read_identities
+from wakeful.backup.restoring import RestoreOptions, restore_backup
+from wakeful.config.settings import Settings
+from wakeful.datadir.device_key import database_of
 
 AFTER = timedelta(minutes=10)  # the server was down; leases have ended, and no wake has come due
 BACKUPS = [("sqlite", "passphrase"), ("postgres", "passphrase"), ("postgres", "recipient"), ("postgres", "device")]

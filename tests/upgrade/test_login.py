@@ -1,6 +1,6 @@
 """Browsers logged in with 0.1 have to log in again, with an explanation; API tokens keep working."""
 
-from wakeful.server.gate import COOKIE, PAGE_HEADER
+from wakeful.http.auth import COOKIE, PAGE_HEADER
 
 
 async def test_the_old_cookie_opens_nothing_and_the_answer_says_why(upgraded, old):

@@ -21,24 +21,23 @@ from upgrade.moved_data import (
 )
 from upgrade.old_data import copy_old_data, running_old_server
 from wakeful.app.building import build
-from wakeful.app.checks.database import check_database
-from wakeful.app.data.earlier_data import MOVED_FILE, StoreLeftBehind, StoreMoved
-from wakeful.app.data.files import database_of
-from wakeful.app.data.moving import (
+from wakeful.config.settings import Settings
+from wakeful.datadir.device_key import database_of
+from wakeful.datadir.earlier import MOVED_FILE, StoreLeftBehind, StoreMoved
+from wakeful.datadir.move import (
     AlreadyMoved,
     NodesRunning,
     NothingToMove,
     OtherTarget,
+    StoreMoving,
     move_store,
     place_of,
     undo_move,
 )
-from wakeful.config import Settings
-from wakeful.service.store_moves import StoreMoving
+from wakeful.doctor.checks import check_database
+from wakeful.store.copying import RowsDiffer, TargetNotEmpty
 from wakeful.store.drivers.sqlite import hold
 from wakeful.store.errors import StoreInUse
-from wakeful.store.moving.copying import RowsDiffer
-from wakeful.store.moving.target import TargetNotEmpty
 
 BATCH = 2 if IS_LONG else 40  # rows
 

@@ -6,8 +6,8 @@ import pytest
 from harness import MINUTE
 from live_server import eventually
 from upgrade.old_data import STOPPED_AT, OldClock, running_old_server
-from wakeful.app.data.files import database_of
-from wakeful.config import Settings
+from wakeful.config.settings import Settings
+from wakeful.datadir.device_key import database_of
 from wakeful.store.rows import to_micros
 
 KILLED = """

@@ -4,9 +4,9 @@ import pytest
 
 from conftest import BACKENDS
 from upgrade.old_data import copy_old_data, running_old_server
-from wakeful.app.data.files import database_of
-from wakeful.config import Settings
-from wakeful.domain.agents.mcp_servers import McpServer
+from wakeful.config.settings import Settings
+from wakeful.datadir.device_key import database_of
+from wakeful.mcp.rules import McpServer
 
 TOOLS = '["db_query","read_file","db_update","mcp_db_query"]'
 CONFIG = '{"session_name":"db_query","tool_ids":["read_file","db_query"]}'

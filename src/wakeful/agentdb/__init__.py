@@ -1,1 +1,1 @@
-"""The agent's own database: one encrypted file each."""
+"""The engine of agents' own databases: worker processes, encrypted files, guarded SQL, changelog and snapshots."""

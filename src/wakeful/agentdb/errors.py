@@ -3,10 +3,11 @@
 A worker sends a Refusal to the server as JSON, which `to_error` turns into an error that every door can show.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
-from wakeful.domain.errors import (
+from wakeful.core.errors import (
     Conflict,
     DiskFull,
     Forbidden,
@@ -16,8 +17,8 @@ from wakeful.domain.errors import (
     Unavailable,
     WakefulError,
 )
-from wakeful.domain.resources import OutOfResources
-from wakeful.domain.zones import write_time
+from wakeful.core.resources import OutOfResources
+from wakeful.core.zones import write_time
 
 Kind = Literal[
     "invalid",
@@ -163,3 +164,21 @@ def to_error(values: dict[str, Any], zone: str, at: str) -> WakefulError:
     if free_at is not None and isinstance(error, LimitReached):
         error.seconds = int((datetime.fromisoformat(free_at) - datetime.fromisoformat(at)).total_seconds())
     return error
+
+
+# Types of columns in agents' databases.
+
+
+ColumnType = Literal["text", "integer", "real", "boolean", "date", "datetime", "json", "blob"]
+
+# The type that SQLite stores each of them in.
+STORAGE: Mapping[ColumnType, str] = {
+    "text": "TEXT",
+    "integer": "INTEGER",
+    "real": "REAL",
+    "boolean": "INTEGER",
+    "date": "TEXT",
+    "datetime": "TEXT",
+    "json": "TEXT",
+    "blob": "BLOB",
+}

@@ -6,21 +6,20 @@ from typing import Any
 import apsw
 import orjson
 
-from wakeful.agentdb.database import no_such_table
+from wakeful.agentdb import changelog, deadline, file, history, rows, schema, space
+from wakeful.agentdb import migrate as upgrade
+from wakeful.agentdb import query as browse
+from wakeful.agentdb.connection import no_such_table
 from wakeful.agentdb.errors import Refusal, kind_of
-from wakeful.agentdb.files import files, quota, rekey, upgrade
-from wakeful.agentdb.files.open_database import OpenDatabase, Request
-from wakeful.agentdb.files.quota import NoRoom
-from wakeful.agentdb.files.reclaim import Reclaim
-from wakeful.agentdb.history import changelog, recover, snapshots, undo, verify
+from wakeful.agentdb.file import NoRoom
+from wakeful.agentdb.open_database import OpenDatabase, Request
 from wakeful.agentdb.operation import OPERATIONS, Operation, name_of
-from wakeful.agentdb.process import deadline
-from wakeful.agentdb.tables import browse, migrate, query, rows, schema, transfer, views
-from wakeful.domain.errors import DiskFull
-from wakeful.domain.resources import find_shortage, lacking
+from wakeful.agentdb.space import Reclaim
+from wakeful.core.errors import DiskFull
+from wakeful.core.resources import find_shortage, has_descriptor, lacking
 
 # Imported because each declares operations, as do `query` and `reclaim`, which are used below.
-DECLARED_IN = (browse, migrate, recover, rekey, rows, schema, snapshots, transfer, undo, upgrade, verify, views)
+DECLARED_IN = (browse, upgrade, history, space, rows, schema, history, rows, history, upgrade, history, browse)
 
 TOO_MUCH_MEMORY = Refusal("limit", "This needs more memory than allowed (64 MB). Ask for less at a time.")
 _IN_DOUBT = "So this may or may not have been done: check before you try again."
@@ -44,7 +43,7 @@ def carry_out(db: OpenDatabase, request: Request) -> Answer:
 
 def _refuse_full_disk(db: OpenDatabase) -> None:
     """Distinguish a full disk from a full quota; both are SQLITE_FULL. A full disk must not purge rows."""
-    if not db.is_new and files.is_disk_full(db.path.parent):
+    if not db.is_new and file.is_disk_full(db.path.parent):
         raise Refusal("disk_full", DiskFull().message)
 
 
@@ -65,7 +64,7 @@ def _make_room_and_write(db: OpenDatabase, operation: Operation, request: Reques
 
 def _full(db: OpenDatabase, operation: Operation, reclaim: Reclaim) -> Refusal:
     if operation.name == "delete":
-        count = max(1, (db.quota - quota.used_bytes(db.writer.raw)) // changelog.ENTRY_BYTES)
+        count = max(1, (db.quota - file.used_bytes(db.writer.raw)) // changelog.ENTRY_BYTES)
         text = (
             f"The database is full: of {db.quota:,} bytes, too few are left for the changelog entries of this "
             f"delete. Nothing was deleted. Delete fewer rows at a time: about {count:,}."
@@ -91,9 +90,9 @@ def _write(db: OpenDatabase, operation: Operation, request: Request) -> Answer:
         db.quota,
         op=operation.logged_as,
         detail=orjson.dumps(detail).decode() if detail else None,
-        reserve=quota.FOR_HOST if operation.uses_reserve else quota.FOR_DELETING,
+        reserve=file.FOR_HOST if operation.uses_reserve else file.FOR_DELETING,
         is_bounded=operation.is_bounded,
-        max_value=files.MAX_HOST_VALUE if operation.keeps_host_values else files.MAX_VALUE,
+        max_value=file.MAX_HOST_VALUE if operation.keeps_host_values else file.MAX_VALUE,
     ):
         result = operation.run(db, **request.args)
     head = {"last_change": writer.last_change, "last_hash": writer.last_hash.hex()}
@@ -111,7 +110,7 @@ def explain(error: Exception, db: OpenDatabase, op: str) -> Refusal | None:
         case apsw.SQLError() if text.startswith("no such table: "):
             return no_such_table(text.removeprefix("no such table: "), db.reader.connection.tables())
         case apsw.SQLError() if text.startswith("cannot modify "):
-            return query.only_select()
+            return browse.only_select()
         case apsw.ConstraintError():
             return Refusal("conflict", f"{text}. Nothing was changed.")
         case apsw.InterruptError():
@@ -119,7 +118,7 @@ def explain(error: Exception, db: OpenDatabase, op: str) -> Refusal | None:
         case apsw.NoMemError():
             return TOO_MUCH_MEMORY
         case apsw.TooBigError():
-            return Refusal("limit", f"A value, a row or the statement is too long: at most {files.MAX_VALUE:,} bytes.")
+            return Refusal("limit", f"A value, a row or the statement is too long: at most {file.MAX_VALUE:,} bytes.")
         case apsw.BusyError() | apsw.LockedError():
             return Refusal("unavailable", "The database is busy. Nothing was changed. Try again.")
         case apsw.NotADBError() | apsw.CorruptError():
@@ -146,9 +145,9 @@ def explain(error: Exception, db: OpenDatabase, op: str) -> Refusal | None:
 
 def _explain_disk(error: apsw.Error, db: OpenDatabase, op: str) -> Refusal:
     """Find out what is wrong with the disk by trying; SQLite's error does not always say it."""
-    if not files.has_descriptor():
+    if not has_descriptor():
         return Refusal("exhausted", lacking("file descriptors").message)
-    if not db.is_new and files.is_disk_full(db.path.parent):
+    if not db.is_new and file.is_disk_full(db.path.parent):
         return Refusal("disk_full", DiskFull().message)
     if isinstance(error, apsw.FullError):
         return Refusal("unavailable", f"The file cannot be written ({error}). Nothing was changed.")

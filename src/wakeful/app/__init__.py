@@ -1,1 +1,1 @@
-"""Builds a node from all other rooms, serves it over HTTP, and manages its data directory and device key."""
+"""Builds and starts a node: the only package that imports everything."""

@@ -2,47 +2,79 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, fields
+from functools import cache, partial
+from shutil import which
 
-from wakeful.app.backup.before_migration import back_up_before_migration
-from wakeful.app.build.base import Base, build_base
-from wakeful.app.build.engine import build_engine
-from wakeful.app.build.loop import build_briefings, build_loop, build_models
-from wakeful.app.build.services import build_services
-from wakeful.app.build.tools import build_fetcher, build_mcp_servers, build_tools
-from wakeful.app.build.tracing import Traces, build_tracing
-from wakeful.app.data.directories import make_private
-from wakeful.app.data.earlier_data import check_empty_store
-from wakeful.app.data.files import note_started
-from wakeful.clock import Clock
-from wakeful.config import Settings
-from wakeful.domain.bounds.limits import Rules
-from wakeful.domain.news import LookAgain, NodeChanged, RunQueued, StopAsked, WakeDueSooner
-from wakeful.domain.runs.runs import Outcome
-from wakeful.domain.types import ClaimedRun
-from wakeful.runtime.engine import Engine
-from wakeful.runtime.executor import Executor
-from wakeful.runtime.loop.side_requests import SideRequests
-from wakeful.runtime.loop.titles import Titles
-from wakeful.server.services import Services
-from wakeful.service.agents.agents import AgentService
-from wakeful.service.agents.mcp_servers import note_tools, settle_tool_names, settle_unconfined
-from wakeful.service.inbox.outbox import Outbox
-from wakeful.service.runs.runs import RunService
-from wakeful.service.sessions.presence import PresenceService
-from wakeful.service.sessions.sessions import SessionService
-from wakeful.service.sessions.stream import Stream
-from wakeful.service.shared_key import check_shared_key
-from wakeful.service.store_loss import report_loss
-from wakeful.service.store_moves import check_moves
-from wakeful.service.wakes.pauses import PauseService
-from wakeful.service.wakes.wakes import WakeService
+import httpx2
+
+from wakeful.agents import tools as agents_tools
+from wakeful.agents.service import AgentService
+from wakeful.agents.tools import profile_tools, skill_tools
+from wakeful.app.engine import Engine, Problem
+from wakeful.app.services import Base, build_base, build_services
+from wakeful.app.tracing import Traces, build_tracing
+from wakeful.backup.making import back_up_before_migration
+from wakeful.config.settings import Settings
+from wakeful.core.addresses import host_of
+from wakeful.core.clock import Clock
+from wakeful.core.events import LookAgain, NodeChanged, RunQueued, StopAsked, WakeDueSooner
+from wakeful.core.labels import TOOLSETS
+from wakeful.core.records import Outcome
+from wakeful.core.resources import find_disk_shortage, find_shortages
+from wakeful.core.types import ClaimedRun, Rules, Run
+from wakeful.database import tools as database_tools
+from wakeful.database.service import DatabasePrompt
+from wakeful.datadir.device_key import note_started
+from wakeful.datadir.earlier import check_empty_store, make_private
+from wakeful.datadir.move import check_moves
+from wakeful.delivery import tools as delivery_tools
+from wakeful.delivery.pings import PING_SECONDS, HeartbeatPings
+from wakeful.delivery.process import ChannelProcess
+from wakeful.delivery.service import Notify, Outbox
+from wakeful.hooks.service import HookPayloads
+from wakeful.http.services import Services
+from wakeful.loop import tools as loop_tools
+from wakeful.loop.loop import AgentLoop
+from wakeful.loop.prompt import Briefings
+from wakeful.loop.state import SubagentLimits
+from wakeful.loop.titles import SideRequests, Titles
+from wakeful.loop.tools import planning_tools
+from wakeful.mcp.servers import Confining, McpLimits, McpServers, NoteTools
+from wakeful.mcp.service import McpHolds, note_tools, settle_tool_names, settle_unconfined
+from wakeful.models.by_name import Models
+from wakeful.models.check import ModelRequests, ModelTests
+from wakeful.models.service import ModelCatalog, ModelService
+from wakeful.nodes.service import check_shared_key
+from wakeful.operations.storage import OldData, Vacuum
+from wakeful.operations.upkeep import Upkeep, report_loss
+from wakeful.runs.claims import Claims, MemoryHolds
+from wakeful.runs.executor import Executor
+from wakeful.runs.lease_heartbeat import LeaseHeartbeat
+from wakeful.runs.runner import Runner
+from wakeful.runs.service import RunService
+from wakeful.sandbox import shell
+from wakeful.sandbox.rules import SEARCH_PATH
+from wakeful.sandbox.shell import ShellSettings
+from wakeful.sessions.service import PresenceService, SessionService
 from wakeful.store.migrate import CopyFirst
 from wakeful.store.store import Store
-from wakeful.tools.registry import ToolCatalog
+from wakeful.stream.service import Stream
+from wakeful.telemetry.logs import keep_quiet
+from wakeful.telemetry.tracing import Tracing
+from wakeful.toolbox import web
+from wakeful.toolbox.registry import Tool, ToolCatalog, ToolDeps, Tools
+from wakeful.toolbox.web import Fetcher
+from wakeful.wakes import tools as wakes_tools
+from wakeful.wakes.agenda import PauseService
+from wakeful.wakes.firing import Firing, FiringObserver
+from wakeful.wakes.scheduler import Scheduler
+from wakeful.wakes.service import WakeService
+from wakeful.wakes.wrong_clock import WrongClock
+from wakeful.wakes.zone_rules import ZoneRules
 
 log = logging.getLogger(__name__)
 
@@ -216,3 +248,275 @@ def _choose_copy(base: Base, *, is_backed_up: bool) -> CopyFirst | None:
     if not is_backed_up:
         return do_nothing
     return back_up if base.store.is_shared else None
+
+
+# Builds the engine of a node: scheduler, runner, heartbeat and upkeep.
+
+
+def build_engine(
+    base: Base,
+    services: Services,
+    outbox: Outbox,
+    executor: Executor,
+    note_finished: Callable[[ClaimedRun, Outcome], None],
+    tracing: Tracing,
+) -> Engine:
+    """Build scheduler, runner and upkeep, and the engine that starts and stops them."""
+    settings, store, clock, rules = base.settings, base.store, base.clock, base.rules
+    directories = services.directories
+    claims = Claims(store, clock, rules, base.owner, base.lease, directories, services.nodes.identity)
+    firing = Firing(
+        store, clock, rules, base.owner, settings.claim_batch, directories, base.lease, _observe_firing(services)
+    )
+    runner = Runner(
+        claims,
+        clock,
+        executor,
+        settings.max_headless_runs,
+        note_finished,
+        services.pings.note_started,
+        services.metrics.note_lease_lost,
+        tracing,
+    )
+    scheduler = Scheduler(
+        firing,
+        services.stopping,
+        clock,
+        settings.claim_batch,
+        lease=claims.lease,
+        on_queued=runner.nudge,
+        is_full=lambda: runner.is_full,
+        are_leases_behind=lambda: claims.is_behind,
+    )
+    return Engine(
+        firing=firing,
+        scheduler=scheduler,
+        runner=runner,
+        heartbeat=LeaseHeartbeat(claims, runner.compare),
+        upkeep=_upkeep(base, services, outbox),
+        departures=services.departures,
+        directories=directories,
+        holds=MemoryHolds(store, clock, rules, directories),
+        nodes=services.nodes,
+        mcp_holds=McpHolds(store, clock, rules, directories),
+        presence=services.presence,
+        search_index=services.search_index,
+        clock=clock,
+        is_shared=store.is_shared,
+        are_leases_behind=lambda: claims.is_behind,
+        find_problems=lambda: _find_problems(base, services),
+        heartbeat_pings=_heartbeat_pings(base, services),
+        webhooks=services.webhooks.outbox,
+        scheduled_backups=services.scheduled_backups,
+    )
+
+
+def _observe_firing(services: Services) -> FiringObserver:
+    metrics, pings = services.metrics, services.pings
+
+    def note_recovered(run: Run) -> None:
+        metrics.note_recovered(run)
+        pings.note_recovered(run)
+
+    return FiringObserver(on_decided=metrics.note_verdicts, on_recovered=note_recovered, on_shed=metrics.note_shed)
+
+
+def _find_problems(base: Base, services: Services) -> list[Problem]:
+    return [
+        *(Problem("store_unavailable", text) for text in filter(None, [base.store.health.problem])),
+        *(Problem("out_of_resources", text) for text in find_shortages()),
+        *(Problem("database_workers", text) for text in services.data.files.problems()),
+    ]
+
+
+def _heartbeat_pings(base: Base, services: Services) -> HeartbeatPings | None:
+    settings = base.settings
+    if settings.heartbeat_url is None:
+        return None
+    url = settings.heartbeat_url.get_secret_value()
+    # The author of the settings file may name a host of the own network.
+    process = ChannelProcess(private_hosts=(*settings.fetch_private_hosts, host_of(url)), seconds=PING_SECONDS)
+    return HeartbeatPings(base.store, base.clock, process, url, services.metrics.note_ping)
+
+
+def _upkeep(base: Base, services: Services, outbox: Outbox) -> Upkeep:
+    return Upkeep(
+        base.store,
+        base.clock,
+        services.recalls,
+        outbox,
+        services.storage.retention,
+        services.data.files.finish_erasing,
+        services.uploads.remove_orphans,
+        base.owner,
+        WrongClock(base.store, base.clock),
+        ZoneRules(base.store, base.clock),
+        services.models.catalog.refresh,
+        OldData(base.store, base.clock, services.storage.retention, services.sessions.delete),
+        Vacuum(base.store, base.clock),
+        services.storage.measure_sizes,
+        base.node.name,
+        partial(find_disk_shortage, base.settings.data_dir),
+    )
+
+
+# Builds the agent loop of a node, and the other users of models.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelParts:
+    """The models of a node: for runs, for owners, and their tests."""
+
+    models: Models
+    service: ModelService
+    tests: ModelTests
+
+    async def aclose(self) -> None:
+        await self.service.catalog.aclose()
+        await self.tests.aclose()
+        await self.models.aclose()
+
+
+def build_models(base: Base) -> ModelParts:
+    settings = base.settings
+    setting = settings.model if "model" in settings.model_fields_set else None
+    catalog = ModelCatalog(base.store, base.device_key, settings.models, setting)
+    models = Models(
+        settings.model,
+        base_url=settings.model_base_url,
+        api_key=None if settings.model_api_key is None else settings.model_api_key.get_secret_value(),
+        clock=base.clock,
+        window=settings.context_window,
+        catalog=catalog,
+    )
+    tests = ModelTests(models)
+    client = ModelRequests(models, tests, settings.local_model_ports)
+    service = ModelService(base.store, base.clock, base.device_key, catalog, client)
+    return ModelParts(models=models, service=service, tests=tests)
+
+
+def build_briefings(base: Base, services: Services) -> Briefings:
+    data = DatabasePrompt(services.data.files, base.clock)
+    return Briefings(base.store, base.clock, data.show_views, data.describe)
+
+
+def build_loop(
+    base: Base, services: Services, briefings: Briefings, models: Models, tools: Tools, tracing: Tracing
+) -> AgentLoop:
+    return AgentLoop(
+        briefings,
+        models,
+        tools,
+        base.clock,
+        base.workspace_of,
+        services.approvals,
+        services.instructions,
+        services.data.files,
+        services.notices,
+        services.metrics,
+        HookPayloads(base.store, services.data.files, base.workspace_of),
+        subagents=SubagentLimits(depth=base.settings.subagent_depth, per_run=base.settings.subagents_per_run),
+        small_window=base.settings.small_window,
+        asks_for_promises=base.settings.promise_reminders,
+        tracing=tracing,
+    )
+
+
+# Builds the tools of a node: its own, and those of the MCP servers in the settings.
+
+
+MAKERS: Mapping[str, Callable[[ToolDeps], Sequence[Tool]]] = {
+    "recall": wakes_tools.recall_tools,
+    "scheduler": wakes_tools.scheduler_tools,
+    "next_run": wakes_tools.next_run_tools,
+    "notify": delivery_tools.notify_tools,
+    "database": database_tools.make_tools,
+    "files": agents_tools.make_tools,
+    "web": web.make_tools,
+    "shell": shell.make_tools,
+    "subagents": loop_tools.subagent_tools,
+}
+
+
+def build_tools(base: Base, services: Services, catalog: ToolCatalog, fetcher: Fetcher) -> Tools:
+    """Put every built-in tool into the catalog. Each toolset has one maker."""
+    notify = Notify(base.store, base.clock, services.deliverer, services.hub, services.data.views_of)
+    each_service = (getattr(services, field.name) for field in fields(services))
+    deps = ToolDeps(*each_service, notify, fetcher, _shell(base.settings))
+    for name in TOOLSETS:
+        catalog.add(MAKERS[name](deps))
+    catalog.add(skill_tools(base.workspace_of, services.instructions))
+    catalog.add(planning_tools())
+    catalog.add(profile_tools(services.profiles, catalog.names_for))
+    return Tools(catalog, services.agents.check_self_scheduling)
+
+
+def build_fetcher(settings: Settings) -> Fetcher:
+    return Fetcher(private_hosts=frozenset(settings.fetch_private_hosts), tls=_tls_context())
+
+
+def build_mcp_servers(settings: Settings, note_tools: NoteTools | None = None) -> McpServers:
+    limits = McpLimits(
+        first_start=settings.mcp_first_start_seconds,
+        start=settings.mcp_start_seconds,
+        call=settings.mcp_call_seconds,
+        tools=settings.mcp_most_tools,
+    )
+    hidden = (settings.data_dir, settings.config_dir)
+    return McpServers(settings.mcp, settings.data_dir / "mcp", limits, Confining(hidden=hidden), note_tools)
+
+
+def _shell(settings: Settings) -> ShellSettings:
+    return ShellSettings(
+        hidden=(settings.data_dir, settings.config_dir),
+        read=settings.shell_read,
+        has_network=settings.shell_network,
+        is_unconfined=settings.shell_unconfined,
+    )
+
+
+@cache
+def _tls_context() -> ssl.SSLContext:
+    """Return the TLS context for the web, created once: reading the certificates takes 35 ms."""
+    return httpx2.create_ssl_context()
+
+
+# Starts an MCP server of the settings once, as a run would, to see whether it works.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpTrial:
+    """The result of a start: the names of the tools, or why it failed."""
+
+    name: str
+    tools: tuple[str, ...] = ()
+    problem: str | None = None
+    note: str | None = None
+
+
+def try_mcp_server(settings: Settings, name: str, *, is_unconfined: bool = False) -> McpTrial:
+    """Start a server, read its tools and stop it. `is_unconfined`: the running node keeps it so since an upgrade."""
+    return asyncio.run(_try(settings, name, is_unconfined))
+
+
+async def _try(settings: Settings, name: str, is_unconfined: bool) -> McpTrial:
+    entry = settings.mcp[name]
+    if entry.command and find_program(settings, name) is None:
+        return McpTrial(name=name, problem=f"there is no program {entry.command[0]!r}")
+    keep_quiet()
+    servers = build_mcp_servers(settings.model_copy(update={"mcp": {name: entry}}))
+    if is_unconfined:
+        servers.keep_unconfined([name])
+    try:
+        await servers.prepare([name])
+        [state] = servers.states()
+        tools = tuple(tool.name for tool in servers.tools_of([name]))
+        return McpTrial(name=name, tools=tools, problem=state.last_error, note=state.note)
+    finally:
+        await servers.aclose()
+
+
+def find_program(settings: Settings, name: str) -> str | None:
+    """Return the path of an MCP server's program, as a start would find it; None if there is none."""
+    entry = settings.mcp[name]
+    return which(entry.command[0], path=entry.env.get("PATH", SEARCH_PATH))

@@ -1,1 +1,1 @@
-"""Commands. All but `serve`, `migrate`, `key` and `version` call the REST API of a running server."""
+"""What all commands share: the list of commands, the server to talk to, arguments, output, and the chat."""

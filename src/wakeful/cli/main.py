@@ -9,72 +9,76 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from wakeful.cli.remote import options
+from wakeful.cli import options
 
 
 class Lazy(NamedTuple):
     """The place of a subcommand, and its line in the list of commands."""
 
-    place: str  # module:name, below wakeful.cli
+    place: str  # module:name, below wakeful
     help: str
     is_local: bool = False  # it works on this machine alone, so it takes no --url
 
 
 COMMANDS = {
-    "chat": Lazy("chat.chat:chat", "Talk to an agent."),
-    "ask": Lazy("chat.ask:ask", "Send one message to an agent and print its answer."),
-    "serve": Lazy("server:serve", "Run the server until Ctrl-C or SIGTERM.", is_local=True),
-    "migrate": Lazy("server:migrate", "Bring the store's schema up to date, after copying the store.", is_local=True),
-    "move": Lazy("move:move", "Move the embedded store to PostgreSQL, for several nodes.", is_local=True),
+    "chat": Lazy("cli.chat.commands:chat", "Talk to an agent."),
+    "ask": Lazy("cli.chat.commands:ask", "Send one message to an agent and print its answer."),
+    "serve": Lazy("app.commands:serve", "Run the server until Ctrl-C or SIGTERM.", is_local=True),
+    "migrate": Lazy(
+        "app.commands:migrate", "Bring the store's schema up to date, after copying the store.", is_local=True
+    ),
+    "move": Lazy("datadir.commands:move", "Move the embedded store to PostgreSQL, for several nodes.", is_local=True),
     "backup": Lazy(
-        "ops.backup:backup",
+        "backup.commands:backup",
         "Write everything into one encrypted file, while the server runs or not; then read it back.",
     ),
     "restore": Lazy(
-        "ops.restore:restore",
+        "backup.commands:restore",
         "Restore a backup: check all of it, put it into place, and leave everything paused.",
         is_local=True,
     ),
-    "version": Lazy("server:version", "Print the version.", is_local=True),
-    "completion": Lazy("completion:completion", "Print a script that completes commands in your shell.", is_local=True),
-    "open": Lazy("ops.login:open_page", "Open the page in a browser, logged in."),
-    "login": Lazy("ops.login:login", "Print a new link that logs a browser in, once."),
+    "version": Lazy("cli.options:version", "Print the version.", is_local=True),
+    "completion": Lazy(
+        "cli.completion:completion", "Print a script that completes commands in your shell.", is_local=True
+    ),
+    "open": Lazy("people.commands:open_page", "Open the page in a browser, logged in."),
+    "login": Lazy("people.commands:login", "Print a new link that logs a browser in, once."),
     "status": Lazy(
-        "ops.status:status",
+        "operations.commands:status",
         "Show the server on one screen: address, version, readiness, model, next wakes, running runs, disk.",
     ),
     "doctor": Lazy(
-        "ops.doctor:doctor",
+        "doctor.commands:doctor",
         "Check settings, keys, disk, clock, database, model, MCP servers, port and versions; say what to do.",
     ),
-    "logs": Lazy("ops.logs:logs", "Show the last lines of the server's log."),
-    "runs": Lazy("runs:runs", "List runs and what each used, the latest first."),
-    "agenda": Lazy("wakes.agenda:agenda", "Show what ran and what will run."),
-    "pause": Lazy("wakes.agenda:pause", "Hold back the wakes of one agent, or of all your agents."),
-    "resume": Lazy("wakes.agenda:resume", "End a pause."),
-    "zone": Lazy("people.zone:zone", "Show your time zone, or set it."),
-    "context": Lazy("remote.commands:app", "Save servers, and choose the one that commands use."),
-    "wake": Lazy("wakes.wakes:app", "Book, list and change wakes."),
-    "session": Lazy("sessions.sessions:app", "List, read and change sessions."),
-    "search": Lazy("sessions.search:search", "Search your messages and session titles, the latest first."),
-    "inbox": Lazy("inbox.inbox:app", "Read notifications, and act on them."),
-    "agent": Lazy("agents.agents:app", "List, create and change agents."),
-    "model": Lazy("models.models:app", "Add, test and choose models."),
-    "user": Lazy("people.users:app", "List, add and remove users; for owners."),
-    "token": Lazy("people.tokens:app", "List, create and revoke access tokens."),
-    "channel": Lazy("inbox.channels:app", "Set up how notifications reach you."),
-    "hook": Lazy("hooks.hooks:app", "Let other systems start work of an agent."),
-    "webhook": Lazy("hooks.webhooks:app", "Tell other systems of runs and notifications."),
+    "logs": Lazy("operations.commands:logs", "Show the last lines of the server's log."),
+    "runs": Lazy("runs.commands:runs", "List runs and what each used, the latest first."),
+    "agenda": Lazy("wakes.commands:agenda", "Show what ran and what will run."),
+    "pause": Lazy("wakes.commands:pause", "Hold back the wakes of one agent, or of all your agents."),
+    "resume": Lazy("wakes.commands:resume", "End a pause."),
+    "zone": Lazy("cli.commands:zone", "Show your time zone, or set it."),
+    "context": Lazy("cli.commands:app", "Save servers, and choose the one that commands use."),
+    "wake": Lazy("wakes.commands:app", "Book, list and change wakes."),
+    "session": Lazy("sessions.commands:app", "List, read and change sessions."),
+    "search": Lazy("sessions.commands:search", "Search your messages and session titles, the latest first."),
+    "inbox": Lazy("notices.commands:app", "Read notifications, and act on them."),
+    "agent": Lazy("agents.commands:app", "List, create and change agents."),
+    "model": Lazy("models.commands:app", "Add, test and choose models."),
+    "user": Lazy("people.commands:users", "List, add and remove users; for owners."),
+    "token": Lazy("people.commands:tokens", "List, create and revoke access tokens."),
+    "channel": Lazy("delivery.commands:app", "Set up how notifications reach you."),
+    "hook": Lazy("hooks.commands:app", "Let other systems start work of an agent."),
+    "webhook": Lazy("webhooks.commands:app", "Tell other systems of runs and notifications."),
     "db": Lazy("database.commands:app", "Show and change an agent's own database."),
-    "node": Lazy("ops.nodes:app", "List the nodes that share a store, and drain them; for owners."),
-    "config": Lazy("ops.config:app", "Show and check the settings of this machine.", is_local=True),
+    "node": Lazy("nodes.commands:app", "List the nodes that share a store, and drain them; for owners."),
+    "config": Lazy("config.commands:app", "Show and check the settings of this machine.", is_local=True),
     "mcp": Lazy(
-        "ops.mcp:app",
+        "app.mcp_commands:app",
         "Let programs use your agents over MCP; and add, list and test MCP servers that agents use.",
         is_local=True,
     ),
-    "service": Lazy("ops.service:app", "Run the server as a service of systemd.", is_local=True),
-    "key": Lazy("keys:app", "Show, restore and rotate the device key.", is_local=True),
+    "service": Lazy("operations.systemd:app", "Run the server as a service of systemd.", is_local=True),
+    "key": Lazy("datadir.commands:app", "Show, restore and rotate the device key.", is_local=True),
 }
 
 
@@ -107,7 +111,7 @@ class LazyGroup(TyperGroup):
 def load(name: str) -> Any:
     """Import a subcommand."""
     module, _, attribute = COMMANDS[name].place.partition(":")
-    found: typer.Typer | Callable[..., None] = getattr(import_module(f"wakeful.cli.{module}"), attribute)
+    found: typer.Typer | Callable[..., None] = getattr(import_module(f"wakeful.{module}"), attribute)
     if isinstance(found, typer.Typer):
         command = typer.main.get_command(found)
         command.name = name

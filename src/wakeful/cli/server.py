@@ -1,155 +1,295 @@
-"""`wakeful serve` and `wakeful migrate`. The server is imported only when one is called, since that takes seconds."""
+"""The REST client of the commands."""
 
-import asyncio
-import logging
-import os
+import json
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from http import HTTPStatus
+from http.client import HTTPException
+from types import MappingProxyType
+from typing import Any, NamedTuple, cast
+from urllib.parse import quote, urlencode
 
-import typer
+from wakeful.cli.output import NOT_REACHED, WRONG, Refused, fail, harmless, progress
+from wakeful.cli.target import (
+    TIMEOUT,
+    Target,
+    explain_failure,
+    explain_token,
+    find_target,
+    open_connection,
+    read_settings,
+)
 
-from wakeful.cli.client import fail, failing, read_settings
-from wakeful.cli.printable import echo
-from wakeful.cli.remote.target import refuse_remote
-from wakeful.cli.show import print_note
-from wakeful.sources import TOKEN_FILE
+_OPTIONS = {  # the option that sets a field of a request, if it has another name
+    "additional_context_message": "TEXT",
+    "at": "--when",
+    "columns": "--column",
+    "conflict_columns": "--by",
+    "context_views": "--view",
+    "instructions": "TEXT",
+    "internal_comment": "--comment",
+    "comment": "--comment",
+    "down_sql": "--down",
+    "interval_seconds": "--every",
+    "label": "--comment",
+    "message": "TEXT",
+    "parameters": "--param",
+    "scheduled_at": "--when",
+    "session_config.model": "--model",
+    "session_config.session_name": "--name",
+    "session_config.tool_ids": "--tool",
+    "sql": "SQL",
+    "timezone": "--zone",
+    "toolsets": "--toolset",
+    "up_sql": "SQL",
+    "when": "--when",
+}
+_NO_AGENT = "You have no agent yet. Create one with `wakeful agent add NAME`."
 
-if TYPE_CHECKING:
-    from wakeful.config import Settings
 
-log = logging.getLogger(__name__)
+class Server:
+    """A running server. Every failure ends the command with a message and an exit code."""
 
-NoBackup = Annotated[
-    bool,
-    typer.Option("--no-backup", help="Do not copy the store before its schema is migrated; only if you have a backup."),
-]
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.address = target.url
+        self.shows_progress = True
+        self._http = open_connection(target)
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; the next request opens another one."""
+        self._http.close()
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of the next request, with the token."""
+        return {"Authorization": self.target.authorize(), "User-Agent": "wakeful-cli"}  # errors name commands
+
+    def get(self, *path: str, **query: Any) -> Any:
+        return json.loads(self.get_text(*path, **query))
+
+    def get_text(self, *path: str, **query: Any) -> str:
+        """Return a response that is not JSON, such as a file."""
+        return self._call("GET", path, query=query)
+
+    def post(self, *path: str, body: Any = None) -> Any:
+        return json.loads(self._call("POST", path, body))
+
+    def put(self, *path: str, body: Any = None) -> Any:
+        return json.loads(self._call("PUT", path, body))
+
+    def patch(self, *path: str, body: Any = None) -> Any:
+        return json.loads(self._call("PATCH", path, body))
+
+    def delete(self, *path: str, body: Any = None, **query: Any) -> Any:
+        return json.loads(self._call("DELETE", path, body, query))
+
+    def agent(self, wanted: str | None) -> dict[str, Any]:
+        """Find an agent by its id, the beginning of it, or its name; without any, the only one there is."""
+        agents: list[dict[str, Any]] = self.get("agents")["agents"]
+        if not agents:
+            fail(_NO_AGENT)
+        if wanted is None and len(agents) > 1:
+            listed = "\n".join(f"  {each['id']}  {harmless(each['name'])}" for each in agents)
+            fail(f"Which agent? Give one of these ids:\n{listed}", WRONG)
+        found = [Candidate(each["id"], each["name"], each["name"]) for each in agents]
+        chosen = agents[0]["id"] if wanted is None else pick(found, wanted, "agent", "wakeful agent ls").id
+        return next(each for each in agents if each["id"] == chosen)
+
+    def agent_id(self, wanted: str | None) -> Any:
+        """Return the id of an agent, given its id or name; None stays None."""
+        return None if wanted is None else self.agent(wanted)["id"]
+
+    def first_agent_id(self) -> str:
+        """Return the id of the first agent, the default."""
+        found = self.get("agents")["agents"]
+        return found[0]["id"] if found else fail(_NO_AGENT)
+
+    def stream(self, *path: str, piece: int) -> Iterator[bytes]:
+        """Send a POST and yield the response as it arrives. Ends the command if it is broken off."""
+        target = self.target.parts.path + "/" + "/".join(quote(part, safe="") for part in path)
+        try:
+            self._http.request("POST", target, None, self.headers)
+            response = self._http.getresponse()
+            if not 200 <= response.status < 300:
+                text = response.read().decode()
+                location = response.headers.get("Location")
+                raise Refused(_explain(response.status, text, location, self.target), _reason(text))
+            while data := response.read(piece):
+                yield data
+        except (OSError, HTTPException) as error:
+            fail(explain_failure(error, self.target), NOT_REACHED)
+
+    def _call(self, method: str, path: tuple[str, ...], body: Any = None, query: dict[str, Any] | None = None) -> str:
+        target = self.target.parts.path + "/" + "/".join(quote(part, safe="") for part in path)
+        asked = {name: _spell(value) for name, value in (query or {}).items() if value is not None}
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            headers = self.headers | ({"Content-Type": "application/json"} if data else {})
+            with progress("waiting for the server") if self.shows_progress else nullcontext():
+                self._http.request(method, f"{target}?{urlencode(asked)}" if asked else target, data, headers)
+                response = self._http.getresponse()
+                status, text = response.status, response.read().decode()
+        except (OSError, HTTPException) as error:
+            if self.target.is_local:
+                read_settings()  # may show the reason: a misspelt setting
+            fail(explain_failure(error, self.target), NOT_REACHED)
+        if not 200 <= status < 300:
+            raise Refused(_explain(status, text, response.headers.get("Location"), self.target), _reason(text))
+        return text
 
 
-def serve(
-    host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="The port to listen on; 0 takes any free one.")] = None,
-    new: Annotated[
-        bool,
-        typer.Option("--new", help="Start over if the store is lost: other data is moved aside, not deleted."),
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --new: do not ask.")] = False,
-    no_backup: NoBackup = False,
-) -> None:
-    """Run the server until Ctrl-C or SIGTERM."""
-    if yes and not new:
-        fail("--yes confirms --new, so it needs --new.", 2)
-    _fill_closed_outputs()
-    refuse_remote("`wakeful serve` starts a server on")
-    settings = read_settings(host=host, port=port)
-    if new:
-        _set_data_aside(settings, is_confirmed=yes)
-    _show_start(settings)
-    from wakeful.app.listening import hide_memory, load_node
-    from wakeful.app.listening import serve as listen
-    from wakeful.app.logs.lines import setup_logging
-    from wakeful.app.logs.writer import write_apart
-    from wakeful.config import name_of, secrets_of
+def _spell(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
-    is_hidden = hide_memory()  # no core dump or debugger may read the keys in it
-    writer = setup_logging(settings.log_level, settings.log_format, secrets_of(settings), name_of(settings))
-    if not is_hidden:
-        log.warning("other programs of this user can read the server's memory and its keys; only Linux prevents it")
 
-    def announce(address: str, login: str, recovery_key: str | None, model: str) -> None:
-        writer.flush()  # so that the login link is the last line on a terminal
-        lines = [f"Wakeful {_version()} on {address} · {_describe_store(settings)}"]
-        if settings.token is None:
-            lines.append(f"Programs send the token in {settings.config_dir / TOKEN_FILE} as a bearer token.")
-        if recovery_key is not None:
-            lines.append(
-                "Recovery key, not shown at later starts; write it down and keep it apart from this machine: "
-                + recovery_key
-            )
-        if model == "demo":
-            lines.append(
-                "The model is the built-in demo, which is not an LLM. "
-                "Connect a real one on the page, or with `wakeful model add`."
-            )
-        lines.append(f"Log in (once, within 10 minutes): {settings.public_address or address}{login}")
-        write_apart(sys.stdout, "".join(f"{line}\n" for line in lines))
+def _explain(status: int, text: str, location: str | None, target: Target) -> str:
+    """Return the server's message about a refused request, with the option that it is about."""
+    try:
+        problem = json.loads(text)["error"]
+        field = problem.get("field") or ""
+        option = _OPTIONS.get(field) or _OPTIONS.get(field.partition(".")[0]) or _typed(field)
+        source = explain_token(target) if status == HTTPStatus.UNAUTHORIZED else None
+        return " ".join(filter(None, (option and f"{option}:", problem["message"], problem.get("hint"), source)))
+    except (ValueError, KeyError, TypeError):
+        if location is not None:
+            return f"{target.url} redirects to {location}. Use the address there ({target.named_by} names this one)."
+        return (
+            f"{target.url} answered {status} without an explanation, so it is not a Wakeful server, or a proxy before "
+            f"it answers instead. {target.named_by} names this address."
+        )
+
+
+def _reason(text: str) -> str | None:
+    """Return the code of the server's error, if it is one of ours."""
+    try:
+        return json.loads(text)["error"]["code"]
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _typed(field: str) -> str | None:
+    """Return the option with the name of a field, if the command was called with it."""
+    option = f"--{field.replace('_', '-')}"
+    return option if any(each.partition("=")[0] == option for each in sys.argv) else None
+
+
+def connect() -> Server:
+    """Return a client of the server that options, environment or contexts name; else of this machine's.
+
+    The settings are checked only if something is wrong: that takes twice as long as the rest of a command.
+    """
+    return Server(find_target())
+
+
+def to_body(
+    arguments: Mapping[str, Any], names: Mapping[str, str] = MappingProxyType({}), *, without: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return the arguments of a command that were given, under the names of a request's fields."""
+    given = {name: value for name, value in arguments.items() if value not in (None, [], ()) and name not in without}
+    return {names.get(name, name): value for name, value in given.items()}
+
+
+@contextmanager
+def failing() -> Generator[None]:
+    """End the command with the message of an error that the block raises."""
+    from wakeful.core.errors import WakefulError as StartError
 
     try:
-        with failing():
-            asyncio.run(listen(settings, lambda: load_node(settings, is_backed_up=not no_backup), announce))
-    finally:
-        writer.flush()
+        yield
+    except StartError as error:
+        fail(str(error))
 
 
-def migrate(no_backup: NoBackup = False) -> None:
-    """Bring the store's schema up to date, after copying the store. The server also does this when it starts."""
-    refuse_remote("`wakeful migrate` changes the store of")
-    settings = read_settings()
-    from wakeful.app.listening import load_node
-
-    async def open_and_close() -> None:
-        async with load_node(settings, is_backed_up=not no_backup).opened():
-            pass
-
-    with failing():
-        asyncio.run(open_and_close())
-    echo("The schema is up to date.")
+# Requests whose failure does not end the command.
 
 
-def version() -> None:
-    """Print the version."""
-    echo(_version())
+class NotReached(Exception):
+    """No server answers; the message says why, and what to do."""
 
 
-def _version() -> str:
-    from importlib.metadata import version
+class Answer(NamedTuple):
+    """A response: its status, its JSON, and the server's time in its header."""
 
-    return version("wakeful")
+    status: int
+    body: Any  # None if it is not JSON
+    date: str | None
 
+    @property
+    def is_ok(self) -> bool:
+        return 200 <= self.status < 300 and self.body is not None
 
-def _set_data_aside(settings: "Settings", *, is_confirmed: bool) -> None:
-    """Move the data of an earlier server aside, after asking, so that the server starts like a new one."""
-    from wakeful.app.data.set_aside import find_earlier, set_aside
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The JSON object of the response; empty if there is none."""
+        return cast("dict[str, Any]", self.body) if isinstance(self.body, dict) else {}
 
-    with failing():
-        earlier = find_earlier(settings)
-        if earlier is None:
-            return
-        echo(f"{earlier.why} These would be moved into a folder set-aside-TIME in {earlier.data_dir}:")
-        for line in earlier.describe():
-            echo(f"  {line}")
-        if not is_confirmed:
-            if not sys.stdin.isatty():
-                fail("This must be confirmed, and there is no terminal. Nothing was changed. Add --yes to confirm.")
-            if not typer.confirm("Nothing is deleted. Move them and start over?"):
-                fail("Nothing was changed.")
-        folder = set_aside(settings, earlier)
-    echo(f"Moved into {folder}: {', '.join(earlier.names)}.")
-
-
-def _fill_closed_outputs() -> None:
-    """Open /dev/null in place of a standard stream that is closed; else the next file would get its number."""
-    for number in range(3):
+    @property
+    def message(self) -> str:
+        """The server's message about a refused request."""
         try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
-    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115  (Python has None for a closed one)
-    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+            error = self.body["error"]
+            return " ".join(filter(None, (error["message"], error.get("hint"))))
+        except (TypeError, KeyError):
+            return f"It answered {self.status} without an explanation."
 
 
-def _show_start(settings: "Settings") -> None:
-    """Print on a terminal what takes the next seconds. A log that is not a terminal has lines of its own."""
-    if not sys.stderr.isatty():
-        return
-    from wakeful.app.data.earlier_data import is_first_start
+def ask(target: Target, method: str, path: str, *, body: Any = None, timeout: float = TIMEOUT, **query: Any) -> Answer:
+    """Send a request and return the response, whatever its status is. Raises NotReached without one."""
+    asked = {name: str(value) for name, value in query.items() if value is not None}
+    headers = {"User-Agent": "wakeful-cli"} | ({} if body is None else {"Content-Type": "application/json"})
+    connection = open_connection(target, timeout)
+    try:
+        headers["Authorization"] = target.authorize()
+        place = f"{target.parts.path}{path}" + (f"?{urlencode(asked)}" if asked else "")
+        connection.request(method, place, None if body is None else json.dumps(body), headers)
+        response = connection.getresponse()
+        text, date = response.read(), response.headers.get("Date")
+    except (OSError, HTTPException) as error:
+        raise NotReached(explain_failure(error, target)) from error
+    finally:
+        connection.close()
+    try:
+        return Answer(response.status, json.loads(text), date)
+    except ValueError:
+        return Answer(response.status, None, date)
 
-    if is_first_start(settings):
-        print_note(f"First start: creating a store in {settings.data_dir} and a device key in {settings.config_dir} …")
-    else:
-        print_note(f"Starting with {_describe_store(settings)} …")
+
+# Choosing the one of several things that a person named.
 
 
-def _describe_store(settings: "Settings") -> str:
-    if settings.database_url is not None:
-        return "store on PostgreSQL"
-    return f"store in {settings.data_dir}" + ("" if settings.store_encryption else " (not encrypted)")
+_MAX_LISTED = 10
+
+
+class Candidate(NamedTuple):
+    """A thing that can be named by its id, the beginning of its id or, if it has one, its name."""
+
+    id: str
+    label: str
+    name: str | None = None
+
+
+def pick(candidates: Sequence[Candidate], wanted: str, noun: str, command: str) -> Candidate:
+    """Return the candidate that was named, or end the command with those that it could be.
+
+    A whole id or name wins over the beginning of an id.
+    """
+    exact = [each for each in candidates if wanted in (each.id, each.name)]
+    fitting = exact or [each for each in candidates if wanted and each.id.startswith(wanted.lower())]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        what = f"Which {noun}? {len(fitting)} fit {wanted!r}. Give one of these ids:"
+        fail(f"{what}\n{_list(fitting)}", WRONG)
+    known = f"`{command}` shows these:\n{_list(candidates)}" if candidates else f"`{command}` shows none."
+    return fail(f"There is no {noun} {wanted!r}. {known}")
+
+
+def _list(candidates: Sequence[Candidate]) -> str:
+    lines = [f"  {each.id}  {harmless(each.label)}"[:120] for each in candidates[:_MAX_LISTED]]
+    more = len(candidates) - _MAX_LISTED
+    return "\n".join([*lines, f"  … and {more} more"] if more > 0 else lines)

@@ -1,19 +1,19 @@
-"""A client for Python programs: `from wakeful.client import Wakeful`, or `AsyncWakeful`.
-
-It imports nothing of the server.
-"""
+"""A client for Python programs."""
 
 from wakeful.client.clients import AsyncReply, AsyncWakeful, Reply, Wakeful
-from wakeful.client.errors import (
+from wakeful.client.connection import (
+    Agent,
+    Answer,
+    Decision,
     NotFound,
     NotReached,
     NotSignedIn,
     Refused,
     RunFailed,
     ServerFailed,
+    Wake,
     WakefulClientError,
 )
-from wakeful.client.values import Agent, Answer, Decision, Wake
 
 __all__ = [
     "Agent",

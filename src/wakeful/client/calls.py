@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 
-from wakeful.client.errors import WakefulClientError
-from wakeful.client.values import Agent, Decision, Wake
+from wakeful.client.connection import Agent, Decision, Wake, WakefulClientError
 
 T = TypeVar("T")
 R = TypeVar("R")

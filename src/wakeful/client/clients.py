@@ -11,11 +11,20 @@ import httpx2
 
 from wakeful.client import calls
 from wakeful.client.calls import Call, Calls, Question, Timing
-from wakeful.client.connection import TIMEOUT, explained, options, read, refusal
-from wakeful.client.errors import WakefulClientError
-from wakeful.client.stream import AnswerReader
-from wakeful.client.target import find_target
-from wakeful.client.values import Agent, Answer, Decision, Wake
+from wakeful.client.connection import (
+    TIMEOUT,
+    Agent,
+    Answer,
+    AnswerReader,
+    Decision,
+    Wake,
+    WakefulClientError,
+    explained,
+    find_target,
+    options,
+    read,
+    refusal,
+)
 
 T = TypeVar("T")
 

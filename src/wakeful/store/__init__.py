@@ -1,1 +1,1 @@
-"""Our tables: the only room with SQL for them."""
+"""The server's tables, and all SQL for them."""

@@ -6,7 +6,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from wakeful.domain.news import (
+from wakeful.core.events import (
     AgentChanged,
     ApprovalChanged,
     FramesSaved,

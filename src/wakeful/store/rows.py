@@ -9,13 +9,19 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 import orjson
 
-from wakeful.domain.completions.history import ClientSession
-from wakeful.domain.hooks.hooks import Hook, HookDelivery
-from wakeful.domain.hooks.webhooks import Webhook, WebhookMessage
-from wakeful.domain.models.models import Model, ModelTest
-from wakeful.domain.runs.approvals import Allowance, Approval
-from wakeful.domain.sessions.search import Found
-from wakeful.domain.types import (
+from wakeful.core.records import (
+    Allowance,
+    Approval,
+    ClientSession,
+    Hook,
+    HookDelivery,
+    Model,
+    ModelTest,
+    Webhook,
+    WebhookMessage,
+)
+from wakeful.core.search import Found
+from wakeful.core.types import (
     Agent,
     Bounds,
     Budgets,

@@ -4,44 +4,26 @@ from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from wakeful.domain.errors import WakefulError
-from wakeful.domain.news import N, News
-from wakeful.domain.types import Wake
-from wakeful.store.agents.agents import AgentRows
-from wakeful.store.agents.directories import DirectoryRows
-from wakeful.store.agents.homes import HomeRows
-from wakeful.store.agents.instruction_files import InstructionFileRows
-from wakeful.store.agents.mcp_servers import McpTools, UnconfinedMcpServers
-from wakeful.store.backup.scheduled import BackupRows
+from wakeful.core.errors import StoreUnavailable, WakefulError
+from wakeful.core.events import N, News
+from wakeful.core.types import Wake
+from wakeful.store.agents import AgentRows, InstructionFileRows, McpTools, UnconfinedMcpServers
 from wakeful.store.drivers.database import Database, Params, Row, SideConnection, Statements
-from wakeful.store.drivers.sequence import Loss
 from wakeful.store.drivers.sqlite import FreePages, SqliteDatabase
-from wakeful.store.errors import StoreUnavailable
-from wakeful.store.health import StoreHealth
-from wakeful.store.hooks.hooks import HookRows
-from wakeful.store.hooks.webhooks import WebhookRows
-from wakeful.store.inbox.channels import ChannelRows
-from wakeful.store.inbox.notices import Notices
-from wakeful.store.inbox.push import PushRows
+from wakeful.store.drivers.sqlite_thread import Loss
+from wakeful.store.errors import StoreHealth
+from wakeful.store.homes import DirectoryRows, HomeRows
+from wakeful.store.hooks import HookRows
 from wakeful.store.migrate import CopyFirst, Migration, load_migrations, migrate
-from wakeful.store.models.models import ModelRows
-from wakeful.store.moving.moves import MoveRows
-from wakeful.store.nodes.nodes import NodeRows
-from wakeful.store.people.accounts import AccountRows
-from wakeful.store.pings.pings import PingRows
+from wakeful.store.models import ModelRows
+from wakeful.store.nodes import BackupRows, MoveRows, NodeRows, PingRows, StorageRows
+from wakeful.store.notices import ChannelRows, Notices, PushRows
+from wakeful.store.people import AccountRows
 from wakeful.store.rows import to_micros
-from wakeful.store.runs.approvals import ApprovalRows
-from wakeful.store.runs.runs import RunRows
-from wakeful.store.runs.token_uses import TokenUses
-from wakeful.store.runs.usage import UsageRows
-from wakeful.store.sessions.client_sessions import ClientSessionRows
-from wakeful.store.sessions.frames import SessionFrames
-from wakeful.store.sessions.presence import Presence
-from wakeful.store.sessions.search import SearchRows
-from wakeful.store.sessions.sessions import SessionRows
-from wakeful.store.storage.storage import StorageRows
-from wakeful.store.wakes.booking_keys import BookingKeys
-from wakeful.store.wakes.wakes import WakeRows
+from wakeful.store.runs import ApprovalRows, RunRows, TokenUses, UsageRows
+from wakeful.store.sessions import ClientSessionRows, Presence, SearchRows, SessionFrames, SessionRows
+from wakeful.store.wakes import BookingKeys, WakeRows
+from wakeful.store.webhooks import WebhookRows
 
 T = TypeVar("T")
 

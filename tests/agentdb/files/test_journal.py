@@ -14,11 +14,9 @@ import pytest
 from databases import AT, KEY, QUOTA, TASKS
 from harness import eventually
 from machine import allowed
-from wakeful.agentdb.files import files
-from wakeful.agentdb.files.open_database import Request
-from wakeful.agentdb.process import worker
-from wakeful.agentdb.process.engine import DatabaseEngine, WorkerBroke
-from wakeful.agentdb.process.process import STOPPING
+from wakeful.agentdb import file
+from wakeful.agentdb.engine import STOPPING, DatabaseEngine, WorkerBroke
+from wakeful.agentdb.open_database import MAX_OPEN, Request
 
 BOMB = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
 
@@ -41,7 +39,7 @@ def journal_of(path: Path) -> int:
 def rows_in_file_alone(path: Path, folder: Path) -> int:
     """Count the rows in a copy of the file without anything beside it."""
     copy = Path(shutil.copy(path, folder / "copy.sqlite"))
-    with closing(files.open_copy(copy, KEY)) as raw:
+    with closing(file.open_copy(copy, KEY)) as raw:
         return raw.execute("SELECT count(*) FROM tasks").get
 
 
@@ -83,7 +81,7 @@ async def test_a_worker_that_does_not_react_holds_the_stop_up_for_two_seconds(tm
 
 async def test_a_file_that_is_pushed_out_by_others_is_closed_with_its_journal(tmp_path):
     engine = DatabaseEngine(1)
-    for number in range(worker.MAX_OPEN + 1):
+    for number in range(MAX_OPEN + 1):
         await made(engine, tmp_path / str(number))
     assert not journal_of(tmp_path / "0")
     assert rows_in_file_alone(tmp_path / "0", tmp_path) == 3

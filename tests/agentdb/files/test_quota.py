@@ -3,7 +3,7 @@
 import pytest
 
 from databases import Database, Refused
-from wakeful.agentdb.history import snapshots
+from wakeful.agentdb import history
 
 QUOTA = 1024 * 1024
 TEXT = "x" * 4_000
@@ -76,7 +76,7 @@ def test_tombstones_past_their_time_make_room_and_are_logged_as_the_hosts_work(s
     [purged] = [change["detail"] for change in purges if change["table_name"] == "tasks"]
     assert purged == {"purged": count // 2, "row_ids": [[1, count // 2]]}
     assert small.ask("verify") == {"intact": True, "broken_at": None, "is_cut_off": False}
-    assert snapshots.of(small.path) == []  # their time was over, so nothing is kept of them
+    assert history.snapshots_of(small.path) == []  # their time was over, so nothing is kept of them
 
 
 def test_a_young_tombstone_stays(small):

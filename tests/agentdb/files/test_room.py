@@ -3,7 +3,7 @@
 import pytest
 
 from databases import Database, Refused
-from wakeful.agentdb.history import snapshots
+from wakeful.agentdb import history
 
 QUOTA = 1024 * 1024
 LARGE, MEDIUM, TINY = "x" * 4_000, "x" * 400, "x"
@@ -78,7 +78,7 @@ def test_young_tombstones_are_purged_oldest_first_after_a_snapshot_and_with_a_re
     [purged] = [change for change in small.changes() if change["op"] == "purge" and change["table_name"] == "tasks"]
     assert (purged["actor"], purged["at"]) == ("system", small.at)
     assert purged["detail"] == {"purged": left[0] - 1, "row_ids": [[1, left[0] - 1]]}
-    [copy] = snapshots.of(small.path)
+    [copy] = history.snapshots_of(small.path)
     kept = Database(copy)
     assert kept.query("SELECT count(*) FROM tasks WHERE id <= 80", include_deleted=True) == [[80]]
     kept.close()
@@ -91,7 +91,7 @@ def test_what_a_snapshot_holds_already_is_purged_without_another(small):
         small.ask("insert", table="tasks", rows=[{"title": LARGE}])
     purges = [change for change in small.changes() if change["op"] == "purge" and change["table_name"] == "tasks"]
     assert len(purges) > 1
-    assert len(snapshots.of(small.path)) == 1
+    assert len(history.snapshots_of(small.path)) == 1
 
 
 def test_without_a_snapshot_young_tombstones_stay_and_the_refusal_says_why(small):
@@ -147,10 +147,10 @@ def test_no_copy_is_spent_on_a_few_deleted_rows(small):
     small.ask("insert", table="tasks", rows=[{"title": "gone"}])
     small.ask("delete", table="tasks", where={"title": "gone"})
     fill(small, LARGE, 1)
-    assert snapshots.kept_of(small.path) == []
+    assert history.kept_of(small.path) == []
     small.ask("delete", table="tasks", where={"id": {"lte": 100}})
     fill(small, LARGE, 1)
-    assert len(snapshots.kept_of(small.path)) == 1
+    assert len(history.kept_of(small.path)) == 1
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_the_first_copy_of_an_hour_is_kept_and_later_ones_replace_each_other(sma
         small.at = f"2026-03-02T12:{minute}:00+00:00"
         fill(small, LARGE, 1)
         small.ask("delete", table="tasks", where={"id": {"gte": 0}})
-    [kept], copies = snapshots.kept_of(small.path), snapshots.of(small.path)
+    [kept], copies = history.kept_of(small.path), history.snapshots_of(small.path)
     assert "T1211" in kept.name
     assert [copy.name[11:15] for copy in copies] == ["1211", "1213"]
 
@@ -189,8 +189,8 @@ def test_room_is_made_when_no_further_copy_can_be_kept_for_30_days(small):
         small.at = f"2026-03-02T{12 + hour}:30:00+00:00"
         small.ask("delete", table="tasks", where={"id": {"gte": 0}})
     small.ask("insert", table="tasks", rows=[{"title": LARGE}])
-    assert sum(copy.stat().st_size for copy in snapshots.kept_of(small.path)) <= 5 * QUOTA
-    assert len(snapshots.of(small.path)) == len(snapshots.kept_of(small.path)) + 1
+    assert sum(copy.stat().st_size for copy in history.kept_of(small.path)) <= 5 * QUOTA
+    assert len(history.snapshots_of(small.path)) == len(history.kept_of(small.path)) + 1
 
 
 def test_a_write_that_follows_deletes_leaves_room_for_deleting(small):

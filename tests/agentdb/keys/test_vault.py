@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from wakeful.agentdb.errors import DatabaseLocked
-from wakeful.agentdb.keys.agent_keys import AgentKeys, Vault
-from wakeful.agentdb.keys.keys import (
+from wakeful.agentdb.keys import AgentKeys, Vault
+from wakeful.core.device_key import (
     BadRecoveryKey,
     DeviceKeyUnusable,
     from_recovery_key,

@@ -12,10 +12,10 @@ import pytest
 
 from databases import AT, KEY, QUOTA, TASKS
 from harness import eventually
+from wakeful.agentdb.engine import DatabaseEngine, WorkerBroke
 from wakeful.agentdb.errors import DataInvalid, DataLimit, DataTimeout
-from wakeful.agentdb.files.open_database import Request
-from wakeful.agentdb.process.engine import DatabaseEngine, WorkerBroke
-from wakeful.domain.resources import OutOfResources
+from wakeful.agentdb.open_database import Request
+from wakeful.core.resources import OutOfResources
 
 BOMB = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
 
@@ -282,7 +282,7 @@ async def test_workers_end_with_the_server(tmp_path):
     ],
 )
 async def test_without_a_worker_callers_are_told_and_it_is_tried_again(tmp_path, monkeypatch, python, said):
-    monkeypatch.setattr("wakeful.agentdb.process.engine.RETRY", 0.05)
+    monkeypatch.setattr("wakeful.agentdb.engine.RETRY", 0.05)
     engine = DatabaseEngine(1)
     with monkeypatch.context() as broken:
         broken.setattr(sys, "executable", python)

@@ -3,7 +3,7 @@
 import pytest
 
 from databases import KEY, Refused
-from wakeful.agentdb.files import files
+from wakeful.agentdb import file
 
 HOST = ("_created_at", "_updated_at", "_deleted_at")
 
@@ -120,7 +120,7 @@ def test_a_purge_leaves_deleted_rows_that_live_ones_refer_to(database):
 
 def test_a_table_of_an_old_file_named_like_a_function_hides_its_deleted_rows(tasks):
     tasks.close()
-    connection = files.connect(str(tasks.path), KEY)
+    connection = file.connect(str(tasks.path), KEY)
     connection.execute("ALTER TABLE tasks RENAME TO json_each")
     connection.close()
     tasks.ask("delete", table="json_each", where={"id": 2})

@@ -3,7 +3,8 @@
 import pytest
 
 from databases import KEY, Refused
-from wakeful.agentdb.files import files, upgrade
+from wakeful.agentdb import file
+from wakeful.agentdb import migrate as agentdb_migrate
 
 SHADOWS = ["rowid", "RowID", "oid", "OID", "_rowid_", "_ROWID_"]
 
@@ -11,7 +12,7 @@ SHADOWS = ["rowid", "RowID", "oid", "OID", "_rowid_", "_ROWID_"]
 def as_before(database, sql):
     """Change a file as 0.1 could."""
     database.close()
-    connection = files.connect(str(database.path), KEY)
+    connection = file.connect(str(database.path), KEY)
     connection.execute(sql)
     connection.close()
 
@@ -150,7 +151,7 @@ def test_a_full_file_can_be_upgraded_too(loose):
     ],
 )
 def test_new_names_reach_every_place_of_the_schema(table, sql, expected):
-    assert upgrade.rewrite(sql, table, {"rowid": {"rowid": "n"}}) == expected
+    assert agentdb_migrate.rewrite(sql, table, {"rowid": {"rowid": "n"}}) == expected
 
 
 def test_keys_and_indexes_over_such_a_column_stay(tasks):
@@ -172,6 +173,6 @@ def test_keys_and_indexes_over_such_a_column_stay(tasks):
     tasks.ask("update", table="parents", set={"rowid_2": "q"}, row_ids=[1])
     assert tasks.query("SELECT parent FROM children") == [["q"]]
     tasks.close()
-    connection = files.connect(str(tasks.path), KEY)
+    connection = file.connect(str(tasks.path), KEY)
     assert connection.execute("PRAGMA integrity_check").get == "ok"
     connection.close()

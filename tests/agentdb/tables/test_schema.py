@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakeful.domain.agents.column_types import STORAGE
+from wakeful.agentdb.errors import STORAGE
 
 COLUMNS = [{"name": f"a_{kind}", "type": kind} for kind in STORAGE]
 DECLARED = {f"a_{kind}": kind for kind in STORAGE}

@@ -6,7 +6,7 @@ import io
 import pytest
 
 from databases import Refused
-from wakeful.agentdb.tables import transfer
+from wakeful.agentdb import rows as agentdb_rows
 
 ROWS = [
     {"title": "Buy milk", "hours": 0.5},
@@ -52,7 +52,7 @@ def test_texts_that_look_like_formulas_come_back_from_csv_the_same(database):
 
 @pytest.mark.parametrize("value", PLAIN)
 def test_other_texts_stay_as_they_are_in_csv(value):
-    assert transfer.write("csv", ["a"], [[value]]).split("\r\n")[1].strip('"') == value
+    assert agentdb_rows.write_rows("csv", ["a"], [[value]]).split("\r\n")[1].strip('"') == value
 
 
 def test_deleted_rows_are_left_out_unless_asked_for(tasks):

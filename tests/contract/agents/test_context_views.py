@@ -3,13 +3,12 @@
 import pytest
 
 from harness import HOUR, NOON, doing
-from wakeful.domain.doors.brief import BriefRefused
-from wakeful.domain.doors.next_run import NextRunRequest, UnknownView, ViewNeedsParameters
-from wakeful.domain.doors.recall import RecallRequest
-from wakeful.runtime.loop.context.prompt import system_prompt
-from wakeful.service.agents.database import By
-from wakeful.service.agents.database_prompt import DatabasePrompt
-from wakeful.service.sessions.briefing import Briefings
+from wakeful.database.files import By
+from wakeful.database.service import DatabasePrompt
+from wakeful.loop.prompt import Briefings, system_prompt
+from wakeful.timing.brief import BriefRefused
+from wakeful.timing.next_run import NextRunRequest, UnknownView, ViewNeedsParameters
+from wakeful.timing.recall import RecallRequest
 
 COLUMNS = [{"name": "title", "type": "text"}]
 

@@ -5,14 +5,13 @@ import asyncio
 import pytest
 
 from databases import fingerprints
+from wakeful.agentdb import file, history
 from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound, QuotaReached
-from wakeful.agentdb.files import files
-from wakeful.agentdb.history import snapshots
-from wakeful.agentdb.keys.agent_keys import AgentKeys
-from wakeful.domain.errors import Forbidden, Invalid, NotFound
-from wakeful.domain.types import User
-from wakeful.hub import user_topic
-from wakeful.service.agents.database import By
+from wakeful.agentdb.keys import AgentKeys
+from wakeful.core.errors import Forbidden, Invalid, NotFound
+from wakeful.core.hub import user_topic
+from wakeful.core.types import User
+from wakeful.database.files import By
 
 COLUMNS = [{"name": "title", "type": "text"}]
 
@@ -165,7 +164,7 @@ async def test_a_rotation_that_was_cut_off_locks_nobody_out(harness, data, tasks
     data.files.vault.save(tasks.agent.id, AgentKeys(current=new, previous=old))
     await data.files.engine.close_file(str(path))
     if is_rekeyed:
-        files.change_key(path, old, new)
+        file.change_key(path, old, new)
     assert (await data.run(tasks, "query", sql="SELECT count(*) FROM tasks"))["rows"] == [[2]]
     assert await data.files.state(tasks.agent) == "open"
 
@@ -205,17 +204,17 @@ async def test_a_rotation_cut_off_among_the_snapshots_is_finished_with_the_next_
     for number in range(3):
         await data.run(tasks, "migrate", purpose="x", up_sql=f"CREATE TABLE t{number} (a)", down_sql="")
     path = folder(harness, tasks) / "db.sqlite"
-    copies = snapshots.of(path)
+    copies = history.snapshots_of(path)
     old, new = data.files.vault.open(tasks.agent.id).current, bytes(range(32))
     # As a crash leaves it: both keys are kept, one copy has the new one, the others and the file the old one.
     data.files.vault.save(tasks.agent.id, AgentKeys(current=new, previous=old))
-    files.change_key(copies[0], old, new)
+    file.change_key(copies[0], old, new)
     assert (await data.run(tasks, "query", sql="SELECT count(*) FROM tasks"))["rows"] == [[2]]
     assert data.files.vault.open(tasks.agent.id) == AgentKeys(current=new)
-    assert [files.opens(each, new) for each in (*copies, path)] == [True] * 4
+    assert [file.opens(each, new) for each in (*copies, path)] == [True] * 4
     await data.files.rotate_key(tasks)
     newest = data.files.vault.open(tasks.agent.id).current
-    assert [files.opens(each, newest) for each in (*copies, path)] == [True] * 4
+    assert [file.opens(each, newest) for each in (*copies, path)] == [True] * 4
 
 
 async def test_what_a_crash_left_of_a_deleted_agents_database_is_erased_at_the_next_start(harness, data, tasks):
@@ -238,7 +237,7 @@ async def test_a_changelog_that_was_cut_off_is_noticed_and_a_new_one_is_not(harn
     await data.files.heads.aclose()  # as a stop of the server does
     path = folder(harness, tasks) / "db.sqlite"
     await data.files.engine.close_file(str(path))
-    forger = files.connect(str(path), data.files.vault.open(tasks.agent.id).current)
+    forger = file.connect(str(path), data.files.vault.open(tasks.agent.id).current)
     forger.execute("DELETE FROM _changelog WHERE id = (SELECT max(id) FROM _changelog)")
     forger.close()
     assert await data.run(tasks, "verify") == {"intact": False, "broken_at": 3, "is_cut_off": True}

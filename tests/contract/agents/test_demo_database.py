@@ -6,11 +6,11 @@ import pytest
 
 from harness import NOON, eventually
 from wakeful.app.building import build
-from wakeful.config import Settings
-from wakeful.domain.bounds.bounds import PRESETS
-from wakeful.domain.types import User
-from wakeful.runtime.models.demo.model import DemoModel
-from wakeful.tools.database import database_tools
+from wakeful.config.settings import Settings
+from wakeful.core.types import User
+from wakeful.database.tools import database_tools
+from wakeful.models.demo import DemoModel
+from wakeful.timing.bounds import PRESETS
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ import pytest
 from harness import NOON
 from small_disk import fill, small_disk
 from wakeful.agentdb.errors import DatabaseLocked
-from wakeful.agentdb.keys import keys
 from wakeful.app.building import build
-from wakeful.app.data import files
-from wakeful.app.data.files import rotate_device_key, show_recovery_key
-from wakeful.config import Settings
-from wakeful.domain.errors import Conflict, NotFound, Unavailable, WakefulError
-from wakeful.domain.types import User
-from wakeful.service.agents.database import By
+from wakeful.config.settings import Settings
+from wakeful.core import device_key as core_device_key
+from wakeful.core.errors import Conflict, NotFound, Unavailable, WakefulError
+from wakeful.core.types import User
+from wakeful.database.files import By
+from wakeful.datadir import device_key as datadir_device_key
+from wakeful.datadir.device_key import rotate_device_key, show_recovery_key
 
 COLUMNS = [{"name": "title", "type": "text"}]
 
@@ -66,12 +66,12 @@ async def test_everything_is_carried_over(settings):
     assert len(locked) == 1
     assert await titles(settings) == {"Kept": [["Kept"]], "Lost": "locked"}
     [old] = settings.config_dir.glob("device.key.*.old")
-    assert keys.to_recovery_key(bytes.fromhex(old.read_text())) == before
+    assert core_device_key.to_recovery_key(bytes.fromhex(old.read_text())) == before
 
 
 @pytest.mark.parametrize("step", ["change_key", "end_rotation"])
 async def test_a_rotation_that_was_cut_off_is_finished(settings, monkeypatch, step):
-    place = files if step == "change_key" else keys
+    place = datadir_device_key if step == "change_key" else core_device_key
     with monkeypatch.context() as broken:
 
         def die(*_):
@@ -79,7 +79,7 @@ async def test_a_rotation_that_was_cut_off_is_finished(settings, monkeypatch, st
 
         broken.setattr(place, step, die)
         if step == "change_key" and settings.database_url is not None:
-            broken.setattr(keys, "end_rotation", die)  # on PostgreSQL there is no store to encrypt
+            broken.setattr(core_device_key, "end_rotation", die)  # on PostgreSQL there is no store to encrypt
         with pytest.raises(KeyboardInterrupt):
             await asyncio.to_thread(rotate_device_key, settings)
     with pytest.raises(Unavailable, match="wakeful key rotate"):

@@ -8,13 +8,13 @@ import asyncpg
 import pytest
 
 from harness import HOUR, MINUTE, SECOND, Harness
-from wakeful.agentdb.keys.keys import load_device_key, to_recovery_key
 from wakeful.app.building import build
-from wakeful.app.data.files import restore_device_key, rotate_device_key
-from wakeful.config import Settings
-from wakeful.domain.agents.directories import MemoryElsewhere
-from wakeful.domain.errors import Conflict, Unavailable
-from wakeful.service.agents.database import By
+from wakeful.config.settings import Settings
+from wakeful.core.device_key import load_device_key, to_recovery_key
+from wakeful.core.errors import Conflict, Unavailable
+from wakeful.core.records import MemoryElsewhere
+from wakeful.database.files import By
+from wakeful.datadir.device_key import restore_device_key, rotate_device_key
 
 COLUMNS = [{"name": "title", "type": "text"}]
 LEASE = 30 * SECOND

@@ -3,7 +3,7 @@
 import pytest
 
 from harness import MINUTE
-from wakeful.domain.agents.instruction_files import FileChangedSince, NotAnInstructionFile, digest_of
+from wakeful.homes.instructions import FileChangedSince, NotAnInstructionFile, digest_of
 
 TEXT = "Always water the tomatoes."
 

@@ -6,9 +6,9 @@ import shutil
 import pytest
 
 from wakeful.agentdb.errors import DatabaseUnreadable, DataNotFound
-from wakeful.agentdb.keys.agent_keys import AgentKeys
-from wakeful.service.agents.database import By
-from wakeful.service.agents.database_prompt import DatabasePrompt
+from wakeful.agentdb.keys import AgentKeys
+from wakeful.database.files import By
+from wakeful.database.service import DatabasePrompt
 
 COLUMNS = [{"name": "title", "type": "text"}]
 

@@ -5,9 +5,9 @@ import os
 import pytest
 
 from harness import Harness, tool_context
-from wakeful.tools.files import file_tools
-from wakeful.tools.registry import Tools
-from wakeful.tools.shell import shell_tools
+from wakeful.agents.tools import file_tools
+from wakeful.sandbox.shell import shell_tools
+from wakeful.toolbox.registry import Tools
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from harness import Harness, tool_context
-from wakeful.tools.database import database_tools
-from wakeful.tools.registry import Tools
+from wakeful.database.tools import database_tools
+from wakeful.toolbox.registry import Tools
 
 NAMES = """
     db_schema db_create_table db_alter_table db_migrate db_insert db_upsert db_update db_delete db_restore db_query
@@ -184,7 +184,7 @@ async def test_arguments_nested_too_deep_fail_the_call_and_nothing_else(harness,
 
 
 async def test_what_took_too_long_may_be_tried_again(shop, monkeypatch):
-    monkeypatch.setattr("wakeful.service.agents.database_files.SECONDS", 0.2)
+    monkeypatch.setattr("wakeful.database.files.SECONDS", 0.2)
     bomb = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
     said = await shop("db_query", sql=bomb)
     assert (said["kind"], said["retryable"]) == ("timeout", True)

@@ -6,10 +6,10 @@ import pytest
 
 from upgrade.moved_data import rows_in_postgres
 from upgrade.old_data import copy_old_data
-from wakeful.app.backup.before_migration import MigrationNotBackedUp
-from wakeful.app.backup.restoring import RestoreOptions, restore_backup
 from wakeful.app.building import build
-from wakeful.config import Settings
+from wakeful.backup.making import MigrationNotBackedUp
+from wakeful.backup.restoring import RestoreOptions, restore_backup
+from wakeful.config.settings import Settings
 
 
 @pytest.fixture

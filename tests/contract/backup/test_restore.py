@@ -24,9 +24,12 @@ from conftest import IS_LONG
 from live_server import running_server
 from upgrade.moved_data import rows_in_postgres, rows_in_sqlite
 from upgrade.old_data import copy_old_data, running_old_server
-from wakeful.app.announcing import announced
-from wakeful.app.backup.backups import NothingToBackUp
-from wakeful.app.backup.restoring import (
+from wakeful.app.building import build
+from wakeful.app.listening import announced
+from wakeful.backup.age import BackupDamaged, Identity, NotAnAgeFile, WrongBackupKey
+from wakeful.backup.archive import HEAD, KEYS, BackupForged, BackupIsNewer, UnfitBackup
+from wakeful.backup.making import NothingToBackUp
+from wakeful.backup.restoring import (
     CannotRestore,
     DeviceKeyNeeded,
     NotEmpty,
@@ -35,17 +38,14 @@ from wakeful.app.backup.restoring import (
     RestoreOptions,
     restore_backup,
 )
-from wakeful.app.backup.unfinished_restore import RECORD, STAGING
-from wakeful.app.building import build
-from wakeful.app.data.files import database_of, rotate_device_key
-from wakeful.app.data.set_aside import StoreHasContent, find_earlier
-from wakeful.config import Settings
-from wakeful.service.backup.age import BackupDamaged, Identity, NotAnAgeFile, WrongBackupKey
-from wakeful.service.backup.archive import HEAD, KEYS, BackupForged, BackupIsNewer, UnfitBackup
-from wakeful.service.backup.backup_file import BackupExists, BackupFile, CannotWriteBackup
-from wakeful.store.backup.postgres_load import RestoreTargetInUse
+from wakeful.backup.service import BackupExists, BackupFile, CannotWriteBackup
+from wakeful.config.settings import Settings
+from wakeful.datadir.device_key import database_of, rotate_device_key
+from wakeful.datadir.set_aside import StoreHasContent, find_earlier
+from wakeful.datadir.unfinished_restore import RECORD, STAGING
 from wakeful.store.drivers.sqlite import hold
 from wakeful.store.errors import StoreInUse
+from wakeful.store.snapshot import RestoreTargetInUse
 
 CHANGED = {"tokens", "passes", "pauses", "runs", "wakes", "notifications", "decisions", "run_events", "sessions"} | {
     "accepted_files",  # created by a start
@@ -225,7 +225,7 @@ def test_other_keys_kinds_and_versions_are_refused_and_nothing_changes(made, emp
     with pytest.raises(OtherDeviceKeyHere, match="under another name"):
         restore(settings, file)
     with monkeypatch.context() as patch:
-        patch.setattr("wakeful.app.backup.restoring.load_migrations", lambda _: [type("M", (), {"number": 1})])
+        patch.setattr("wakeful.backup.restoring.load_migrations", lambda _: [type("M", (), {"number": 1})])
         with pytest.raises(BackupIsNewer, match="Install that version"):
             restore(settings, file)
     assert names_in(empty["data_dir"]) == []
@@ -349,7 +349,7 @@ def test_a_write_that_differs_from_what_was_meant_is_found(made, tmp_path, monke
     def write(handle, data):
         return real(handle, bytes(len(data)) if len(data) > 60_000 else data)
 
-    monkeypatch.setattr("wakeful.service.backup.backup_file.os.write", write)
+    monkeypatch.setattr("wakeful.backup.service.os.write", write)
     with pytest.raises(BackupDamaged):
         back_up(settings_of(old.settings), tmp_path / "b.age")
     assert names_in(tmp_path) == []

@@ -8,9 +8,11 @@ from pydantic import ValidationError
 
 from backup_place import IDENTITY, restore
 from harness import Harness
-from wakeful.config import Settings
-from wakeful.domain.backup.schedule import BackupState, find_old, is_due, parse_every
-from wakeful.domain.people.accounts import Identity
+from wakeful.backup.service import find_old, is_due
+from wakeful.config.recipients import parse_every
+from wakeful.config.settings import Settings
+from wakeful.core.identity import Identity
+from wakeful.core.records import BackupState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)

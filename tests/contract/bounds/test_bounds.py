@@ -6,7 +6,7 @@ from datetime import UTC, datetime, time
 import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND, doing
-from wakeful.domain.bounds.bounds import PRESETS
+from wakeful.timing.bounds import PRESETS
 
 BRAKE = 5  # runs an hour, instead of sixty
 MIDNIGHT_IN_BERLIN = datetime(2026, 3, 2, 23, tzinfo=UTC)

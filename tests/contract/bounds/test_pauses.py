@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND, eventually
-from wakeful.domain.types import FOREVER
+from wakeful.core.types import FOREVER
 
 
 async def pause(harness, until=None, agent=None, *, everything=False):

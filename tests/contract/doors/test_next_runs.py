@@ -9,20 +9,18 @@ import httpx
 import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND, doing
-from wakeful.app.serving import build_http
-from wakeful.domain.bounds.bounds import PRESETS
-from wakeful.domain.bounds.clamp import BookingRefused
-from wakeful.domain.doors.next_run import NextRunRequest, NoNextRun, SelfSchedulingOff
-from wakeful.domain.errors import Invalid
-from wakeful.domain.people.accounts import Identity
-from wakeful.domain.types import FOREVER
-from wakeful.runtime.loop.context.prompt import system_prompt
-from wakeful.service.agents.database_prompt import DatabasePrompt
-from wakeful.service.sessions.briefing import Briefings
-from wakeful.service.wakes.next_runs import NextRuns
-from wakeful.store.agents.agents import NoSuchAgent
-from wakeful.tools.next_run import make_tools
-from wakeful.tools.registry import ToolContext, ToolDeps, Tools
+from wakeful.app.http import build_http
+from wakeful.core.errors import Invalid
+from wakeful.core.identity import Identity
+from wakeful.core.types import FOREVER
+from wakeful.database.service import DatabasePrompt
+from wakeful.loop.prompt import Briefings, system_prompt
+from wakeful.store.agents import NoSuchAgent
+from wakeful.timing.bounds import PRESETS, BookingRefused
+from wakeful.timing.next_run import NextRunRequest, NoNextRun, SelfSchedulingOff
+from wakeful.toolbox.registry import ToolContext, ToolDeps, Tools
+from wakeful.wakes.next_runs import NextRuns
+from wakeful.wakes.tools import next_run_tools
 
 TODO = "Read notes.txt with read_file."
 
@@ -73,7 +71,7 @@ async def call(harness, name, arguments):
     answers = []
 
     async def act(run):
-        tools = Tools(make_tools(ToolDeps(harness.node.services.next_runs)))
+        tools = Tools(next_run_tools(ToolDeps(harness.node.services.next_runs)))
         context = ToolContext(run=run, agent=agent, workspace=Path("/nowhere"))
         answers.append(await tools.call(name, arguments, context))
 

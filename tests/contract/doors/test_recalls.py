@@ -7,15 +7,15 @@ from datetime import timedelta
 import pytest
 
 from harness import HOUR, MINUTE, NOON, doing
-from wakeful.domain import ids
-from wakeful.domain.doors.brief import BriefRefused
-from wakeful.domain.doors.recall import NotRecurring, OutOfReach, RecallRequest
-from wakeful.domain.errors import Invalid, NotFound
-from wakeful.domain.types import User
-from wakeful.domain.wakes.create import SlotTaken
-from wakeful.store.sessions.sessions import NoSuchSession
-from wakeful.tools.recall import make_tools
-from wakeful.tools.registry import ToolContext, ToolDeps, Tools
+from wakeful.core import ids
+from wakeful.core.errors import Invalid, NotFound
+from wakeful.core.types import User
+from wakeful.store.sessions import NoSuchSession
+from wakeful.timing.brief import BriefRefused
+from wakeful.timing.lifecycle import SlotTaken
+from wakeful.timing.recall import NotRecurring, OutOfReach, RecallRequest
+from wakeful.toolbox.registry import ToolContext, ToolDeps, Tools
+from wakeful.wakes.tools import recall_tools
 
 TODO = "Read notes.txt with read_file and write what changed to report.md."
 
@@ -219,7 +219,7 @@ async def call_tool(harness, recalls, session):
     """Call a tool as the agent does in the middle of a run, and return the answer."""
     agent = replace(harness.agent, toolsets=("recall", "files"))
     run = await harness.node.runs.ask(session.id, harness.user.id, "Do as you like")
-    tools = Tools(make_tools(ToolDeps(recalls)))
+    tools = Tools(recall_tools(ToolDeps(recalls)))
     context = ToolContext(run=run, agent=agent, workspace=harness.node.settings.data_dir)
 
     async def call_tool(name, **arguments):

@@ -5,15 +5,14 @@ import pytest
 from asgi_client import opened_rest
 from harness import DAY, HOUR, MINUTE, NOON, SECOND, Harness, doing
 from wakeful.app.building import build
-from wakeful.config import Settings
-from wakeful.domain.doors.schedule import DelayOutOfBounds, NoSuchSchedule, NotCancellable, ScheduleRequest
-from wakeful.domain.errors import NotFound
-from wakeful.domain.events import StepSaved
-from wakeful.domain.wakes.create import MAX_LIVE_SCHEDULES, TooManySchedules
-from wakeful.runtime.models.scripted import LocalCall, Say, scripted
-from wakeful.store.errors import StoreUnavailable
-from wakeful.tools.registry import ToolContext, ToolDeps, Tools
-from wakeful.tools.scheduler import make_tools
+from wakeful.config.settings import Settings
+from wakeful.core.errors import NotFound, StoreUnavailable
+from wakeful.core.events import StepSaved
+from wakeful.models.streaming import LocalCall, Say, scripted
+from wakeful.timing.lifecycle import MAX_LIVE_SCHEDULES, TooManySchedules
+from wakeful.timing.schedule import DelayOutOfBounds, NoSuchSchedule, NotCancellable, ScheduleRequest
+from wakeful.toolbox.registry import ToolContext, ToolDeps, Tools
+from wakeful.wakes.tools import scheduler_tools
 
 MODEL = "openai:gpt-4o"
 
@@ -41,7 +40,7 @@ class Booker:
 
     def __init__(self, harness, run, agent, only=None):
         self.run = run
-        self._tools = Tools(make_tools(ToolDeps(harness.node.services.schedules)))
+        self._tools = Tools(scheduler_tools(ToolDeps(harness.node.services.schedules)))
         self._context = ToolContext(run=run, agent=agent, workspace=harness.node.settings.data_dir, only=only)
 
     async def __call__(self, op="create", **arguments):

@@ -8,11 +8,11 @@ import pytest
 from harness import HOUR, MINUTE, Harness, doing
 from wakeful.agentdb.errors import DatabaseUnreadable, DataConflict
 from wakeful.app.building import build
-from wakeful.app.data.files import rotate_device_key
-from wakeful.config import Settings
-from wakeful.domain.agents.homes import HomeTaken
-from wakeful.domain.errors import Unavailable
-from wakeful.service.agents.database import By
+from wakeful.config.settings import Settings
+from wakeful.core.errors import Unavailable
+from wakeful.core.records import HomeTaken
+from wakeful.database.files import By
+from wakeful.datadir.device_key import rotate_device_key
 
 COLUMNS = [{"name": "title", "type": "text", "unique": True}]
 

@@ -7,8 +7,8 @@ import stat
 import pytest
 
 from harness import MINUTE, doing
-from wakeful.domain.agents.homes import HomeTaken
-from wakeful.service.homes.files import scan
+from wakeful.core.records import HomeTaken
+from wakeful.homes.files import scan_files
 
 
 def workspace(node, agent):
@@ -249,4 +249,4 @@ async def test_a_row_that_would_make_the_workspace_a_link_is_not_brought(harness
 def test_links_inside_their_folder_are_kept(tmp_path, target):
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace" / "link").symlink_to(target)
-    assert list(scan(tmp_path, ["workspace"]).found) == ["workspace/link"]
+    assert list(scan_files(tmp_path, ["workspace"]).found) == ["workspace/link"]

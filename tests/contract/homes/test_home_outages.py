@@ -8,11 +8,11 @@ import pytest
 from conftest import IS_LONG
 from harness import Harness, tool_context
 from postgres_line import Line
-from wakeful.domain.errors import StoreUnavailable
-from wakeful.service.agents.database import By
-from wakeful.service.retrying import insist
-from wakeful.tools.database import database_tools
-from wakeful.tools.registry import Tools
+from wakeful.core.errors import StoreUnavailable
+from wakeful.database.files import By
+from wakeful.database.tools import database_tools
+from wakeful.store.errors import insist
+from wakeful.toolbox.registry import Tools
 
 AWAY = 60.0 if IS_LONG else 1.0  # seconds
 COLUMNS = [{"name": "title", "type": "text"}]

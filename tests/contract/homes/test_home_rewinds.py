@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from harness import Harness
-from wakeful.domain.agents.homes import Home, follows
-from wakeful.service.agents.database import By
+from wakeful.core.records import Home, follows
+from wakeful.database.files import By
 
 TABLES = ("homes", "home_pages", "home_files", "home_blobs", "changelog_heads")
 COLUMNS = [{"name": "title", "type": "text", "unique": True}]

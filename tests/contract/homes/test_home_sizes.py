@@ -12,11 +12,11 @@ from conftest import IS_LONG
 from harness import MINUTE, NOON, SECOND
 from small_disk import fill, small_disk
 from wakeful.app.building import build
-from wakeful.clock import ServerClock
-from wakeful.config import Settings
-from wakeful.domain.errors import DiskFull
-from wakeful.domain.types import User
-from wakeful.service.agents.database import By
+from wakeful.config.settings import Settings
+from wakeful.core.clock import ServerClock
+from wakeful.core.errors import DiskFull
+from wakeful.core.types import User
+from wakeful.database.files import By
 
 AGENTS = 50 if IS_LONG else 8
 FILES = 5_000 if IS_LONG else 1_000

@@ -7,9 +7,9 @@ import pytest
 
 from harness import Harness
 from wakeful.app.building import build
-from wakeful.config import Settings
-from wakeful.domain.agents.directories import NotMoved
-from wakeful.service.agents.database import By
+from wakeful.config.settings import Settings
+from wakeful.core.records import NotMoved
+from wakeful.database.files import By
 
 COLUMNS = [{"name": "title", "type": "text"}]
 

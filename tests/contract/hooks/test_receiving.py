@@ -7,11 +7,10 @@ from datetime import timedelta
 import pytest
 
 from harness import HOUR, MINUTE, NOON, SECOND, Harness, doing
-from wakeful.app.data.files import device_key_of
-from wakeful.domain.hooks import hooks as rules
-from wakeful.domain.hooks import schemes
-from wakeful.domain.hooks.hooks import BadSignature, DeliveryReused, TooManyDeliveries, UnknownHook
-from wakeful.service.hooks import secrets
+from wakeful.datadir.device_key import device_key_of
+from wakeful.hooks import receiving as secrets
+from wakeful.hooks import rules, schemes
+from wakeful.hooks.rules import BadSignature, DeliveryReused, TooManyDeliveries, UnknownHook
 
 DAY = timedelta(days=1)
 PUSH = b'{"ref": "refs/heads/main"}'
@@ -213,8 +212,8 @@ async def test_secrets_are_encrypted_and_bound_to_their_hook(harness):
     stored = (await harness.node.services.hooks.get(sender.hook.id, harness.user.id)).secret
     assert sender.secret not in stored
     key = device_key_of(harness.node.settings)
-    assert secrets.decrypt(key, stored, sender.hook.id) == sender.secret
-    assert secrets.decrypt(key, stored, "another hook") is None
+    assert secrets.decrypt_secret(key, stored, sender.hook.id) == sender.secret
+    assert secrets.decrypt_secret(key, stored, "another hook") is None
 
 
 async def test_a_burst_is_folded_into_one_run(harness):

@@ -8,11 +8,11 @@ import pytest
 
 from harness import HOUR, MINUTE, NOON, SECOND, Harness, doing
 from network.webhook_receiver import WebhookReceiver
-from wakeful.domain.errors import Conflict, NotFound
-from wakeful.domain.hooks import schemes
-from wakeful.domain.hooks import webhooks as rules
-from wakeful.domain.hooks.schemes import Unproven
-from wakeful.domain.inbox.channels import PrivateAddress
+from wakeful.core.errors import Conflict, NotFound
+from wakeful.core.outgoing import PrivateAddress
+from wakeful.hooks import schemes
+from wakeful.hooks.schemes import Unproven
+from wakeful.webhooks import rules
 
 ON_SQLITE = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)  # where the store plays no part
 ALL = tuple(rules.EVENTS)

@@ -7,14 +7,14 @@ import pytest
 
 from harness import MINUTE, SECOND, Harness, eventually
 from wakeful.app.building import build
-from wakeful.app.serving import welcome
-from wakeful.clock import ServerClock
-from wakeful.config import Settings
-from wakeful.domain.agents.mcp_servers import McpServer
-from wakeful.domain.nodes import NoSuchNode, OnlyNode
-from wakeful.domain.people.accounts import Identity, OwnersOnly
-from wakeful.service.agents import directory_file
-from wakeful.service.agents.directories import OtherDeviceKey
+from wakeful.app.http import welcome
+from wakeful.config.settings import Settings
+from wakeful.core.clock import ServerClock
+from wakeful.core.identity import Identity, OwnersOnly
+from wakeful.core.records import NoSuchNode, OnlyNode
+from wakeful.homes import directories
+from wakeful.homes.directories import OtherDeviceKey
+from wakeful.mcp.rules import McpServer
 from wakeful.store.errors import StoreIsNewer
 
 LEASE = 30 * SECOND
@@ -259,7 +259,7 @@ async def test_a_node_with_another_device_key_is_refused_and_starts_with_the_rig
 
 async def test_a_key_that_is_declared_lost_is_replaced(harness, settings, tmp_path):
     other = {"config_dir": tmp_path / "new-config"}
-    path = tmp_path / "here" / directory_file.FILE_NAME
+    path = tmp_path / "here" / directories.ID_FILE
     path.write_text(path.read_text().replace('"device_key":"', '"device_key":null,"was":"'))
     async with harness.another_node(**other).opened() as _:
         pass

@@ -7,11 +7,11 @@ import pytest
 from pydantic import SecretStr
 
 from harness import DAY, HOUR, MINUTE, SECOND, Harness
-from wakeful.config import Settings
-from wakeful.domain.people import accounts as rules
-from wakeful.domain.people.accounts import Identity, LoginEnded, LoginOutdated, PageSecretMissing
-from wakeful.service.people.accounts import Accounts, digest_of
-from wakeful.service.people.first_start import FIRST_OWNER, TokenFileUnusable, load_token, settle_owner
+from wakeful.app.first_start import FIRST_OWNER, TokenFileUnusable, load_token, settle_owner
+from wakeful.config.settings import Settings
+from wakeful.core import identity as rules
+from wakeful.core.identity import Identity, LoginEnded, LoginOutdated, PageSecretMissing
+from wakeful.people.service import Accounts, digest_of
 
 # ── People and tokens ───────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -9,15 +9,16 @@ import pytest
 from harness import HOUR, MINUTE, NOON, Harness
 from network.http_server import HttpServer
 from wakeful.app.building import Wakeful
-from wakeful.domain.errors import Invalid
-from wakeful.domain.inbox import channels as rules
-from wakeful.domain.inbox.channels import ChannelNameTaken, NoSuchChannel, TooManyChannels
-from wakeful.domain.news import NoticeAdded
-from wakeful.domain.types import Channel, Notice
-from wakeful.service.inbox import channel_worker
-from wakeful.service.inbox.notify import Notify
-from wakeful.tools.notify import make_tools
-from wakeful.tools.registry import ToolContext, ToolDeps, Tools
+from wakeful.core.errors import Invalid
+from wakeful.core.events import NoticeAdded
+from wakeful.core.types import Channel, Notice
+from wakeful.delivery import rules
+from wakeful.delivery import worker as delivery_worker
+from wakeful.delivery.rules import ChannelNameTaken, TooManyChannels
+from wakeful.delivery.service import Notify
+from wakeful.delivery.tools import notify_tools
+from wakeful.store.notices import NoSuchChannel
+from wakeful.toolbox.registry import ToolContext, ToolDeps, Tools
 
 ON_SQLITE = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)  # where the store plays no part
 
@@ -232,7 +233,7 @@ async def call(harness, *, wake_id: str | None = None, node: Wakeful | None = No
     )
     agent = replace(harness.agent, toolsets=("notify",))
     context = ToolContext(run=replace(run, wake_id=wake_id), agent=agent, workspace=Path("/nowhere"))
-    return await Tools(make_tools(ToolDeps(notify))).call(
+    return await Tools(notify_tools(ToolDeps(notify))).call(
         "notify", {"title": "Red", "body": "Three tests fail."}, context
     )
 
@@ -378,7 +379,7 @@ async def test_what_is_no_service_on_the_network_is_refused_by_name(harness, cha
 )
 def test_services_of_this_machine_are_refused_by_name(url, problem):
     """In this process: the one that looks at an address takes a second to start."""
-    assert problem in channel_worker.inspect(url, channel_worker.AddressGuard(()))["problem"]
+    assert problem in delivery_worker.inspect(url, delivery_worker.AddressGuard(()))["problem"]
 
 
 # ── Whose they are ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from harness import HOUR, MINUTE, NOON
-from wakeful.domain.errors import Invalid
-from wakeful.domain.inbox.notices import PER_HOUR, TooManyNotices
-from wakeful.domain.types import Run
-from wakeful.service.inbox.notify import Notify
-from wakeful.tools.notify import make_tools
-from wakeful.tools.registry import ToolContext, ToolDeps, Tools
+from wakeful.core.errors import Invalid
+from wakeful.core.types import Run
+from wakeful.delivery.service import Notify
+from wakeful.delivery.tools import notify_tools
+from wakeful.notices.texts import PER_HOUR, TooManyNotices
+from wakeful.toolbox.registry import ToolContext, ToolDeps, Tools
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ async def run(harness) -> Run:
 
 async def call(harness, notify, run, **arguments):
     context = ToolContext(run=run, agent=replace(harness.agent, toolsets=("notify",)), workspace=Path("/nowhere"))
-    return await Tools(make_tools(ToolDeps(notify))).call("notify", arguments, context)
+    return await Tools(notify_tools(ToolDeps(notify))).call("notify", arguments, context)
 
 
 async def test_it_is_in_the_inbox_with_where_it_came_from(harness, notify, run):

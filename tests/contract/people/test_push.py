@@ -11,20 +11,20 @@ import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON, Harness
 from network.push_service import Browser, PushService, from_base64url
-from wakeful.app.data.files import rotate_device_key
-from wakeful.config import Settings
-from wakeful.domain import ids
-from wakeful.domain.inbox import channels as outlet_rules
-from wakeful.domain.inbox import push as rules
-from wakeful.domain.inbox.channels import PrivateAddress
-from wakeful.domain.inbox.notices import MAX_BODY, MAX_TITLE
-from wakeful.domain.inbox.push import BadSubscription, NoSuchBrowser, PushKeyUnreadable, TooManyBrowsers
-from wakeful.domain.types import Notice, Run, Token, User
-from wakeful.service.inbox import push_keys
-from wakeful.service.inbox.notify import Notify
-from wakeful.service.shared_key import check_shared_key
-from wakeful.tools.notify import make_tools
-from wakeful.tools.registry import ToolContext, ToolDeps, Tools
+from wakeful.config.settings import Settings
+from wakeful.core import ids
+from wakeful.core.outgoing import PrivateAddress
+from wakeful.core.types import Notice, Run, Token, User
+from wakeful.datadir.device_key import rotate_device_key
+from wakeful.delivery import push as push_keys
+from wakeful.delivery import rules as outlet_rules
+from wakeful.delivery.rules import BadSubscription, PushKeyUnreadable, TooManyBrowsers
+from wakeful.delivery.service import Notify
+from wakeful.delivery.tools import notify_tools
+from wakeful.nodes.service import check_shared_key
+from wakeful.notices.texts import MAX_BODY, MAX_TITLE
+from wakeful.store.notices import NoSuchBrowser
+from wakeful.toolbox.registry import ToolContext, ToolDeps, Tools
 
 ON_SQLITE = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)  # where the store plays no part
 
@@ -68,13 +68,13 @@ async def log_in(harness, user_id, name="login") -> str:
 
 async def subscribe(harness, service, login, name="one", browser=None, user_id=None, contact=None):
     browser = browser or Browser()
-    offered = rules.read_offer(service.endpoint(name), **browser.keys)
+    offered = outlet_rules.read_offer(service.endpoint(name), **browser.keys)
     made = await harness.node.services.push.subscribe(user_id or harness.user.id, login, "Firefox", offered, contact)
     return made, browser
 
 
 async def offer(push, harness, login, endpoint, keys):
-    return await push.subscribe(harness.user.id, login, "Firefox", rules.read_offer(endpoint, **keys), None)
+    return await push.subscribe(harness.user.id, login, "Firefox", outlet_rules.read_offer(endpoint, **keys), None)
 
 
 def notice(harness, **changes) -> Notice:
@@ -115,7 +115,7 @@ async def call(harness, title="Red", body="Three tests fail.", wake_id=None):
     notify = Notify(harness.node.store, harness.clock, services.deliverer, services.hub, services.data.views_of)
     agent = replace(harness.agent, toolsets=("notify",))
     context = ToolContext(run=replace(run, wake_id=wake_id), agent=agent, workspace=Path("/nowhere"))
-    return await Tools(make_tools(ToolDeps(notify))).call("notify", {"title": title, "body": body}, context)
+    return await Tools(notify_tools(ToolDeps(notify))).call("notify", {"title": title, "body": body}, context)
 
 
 # ── What arrives ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -197,9 +197,9 @@ async def test_the_longest_texts_fit_and_are_cut_with_an_ellipsis(harness, servi
     got = await service.next()
     assert len(got.body) <= 4096
     message = json.loads(browser.read(got.body))
-    assert (len(message["title"]), len(message["body"])) == (rules.MAX_TITLE, rules.MAX_BODY)
+    assert (len(message["title"]), len(message["body"])) == (outlet_rules.MAX_TITLE, outlet_rules.MAX_BODY)
     assert message["title"].endswith("…")
-    assert message["body"] == character * (rules.MAX_BODY - 1) + "…"
+    assert message["body"] == character * (outlet_rules.MAX_BODY - 1) + "…"
 
 
 @ON_SQLITE
@@ -326,7 +326,7 @@ async def test_so_many_an_hour_to_one_browser_and_then_again(harness, service, p
 
 
 async def test_the_eleventh_is_refused_also_when_two_come_at_once(harness, service, push, login):
-    for number in range(rules.MAX_BROWSERS - 1):
+    for number in range(outlet_rules.MAX_BROWSERS - 1):
         await subscribe(harness, service, login, str(number))
     both = await asyncio.gather(
         *[subscribe(harness, service, login, name) for name in ("tenth", "eleventh")], return_exceptions=True
@@ -429,10 +429,10 @@ async def test_every_node_signs_with_the_one_key_which_is_encrypted_in_the_store
         async with again.opened():
             assert (await again.services.push.offer()).public_key == stored.public_key
     device_key = push._device_key  # noqa: SLF001
-    private = push_keys.decrypt(device_key, stored)
+    private = push_keys.decrypt_key(device_key, stored)
     assert private.private_numbers().private_value.to_bytes(32, "big").hex() not in stored.encrypted_key
     with pytest.raises(PushKeyUnreadable):
-        push_keys.decrypt(bytes(32), stored)
+        push_keys.decrypt_key(bytes(32), stored)
 
 
 async def test_nodes_that_make_it_at_once_end_up_with_one(harness, push):

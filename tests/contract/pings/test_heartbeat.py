@@ -6,7 +6,7 @@ import pytest
 
 from harness import SECOND, Harness
 from network.healthchecks import Healthchecks
-from wakeful.config import Settings, secrets_of, trace_settings
+from wakeful.config.settings import Settings, secrets_of, trace_settings
 
 ON_SQLITE = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)
 ON_POSTGRES = pytest.mark.parametrize("backend_settings", ["postgres"], indirect=True)

@@ -4,10 +4,10 @@ import pytest
 
 from harness import HOUR, Harness, doing
 from network.healthchecks import Healthchecks
-from wakeful.domain.errors import Conflict
-from wakeful.domain.inbox.channels import PrivateAddress
-from wakeful.domain.pings import BadPingAddress
-from wakeful.store.wakes.wakes import NoSuchWake
+from wakeful.core.addresses import BadPingAddress
+from wakeful.core.errors import Conflict
+from wakeful.core.outgoing import PrivateAddress
+from wakeful.store.wakes import NoSuchWake
 
 ON_SQLITE = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)  # where the store plays no part
 

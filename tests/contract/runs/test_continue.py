@@ -3,9 +3,10 @@
 import pytest
 
 from harness import NOON
-from wakeful.domain.events import StepSaved
-from wakeful.domain.runs.runs import NotFromAWake, NothingToContinue, SessionBusy
-from wakeful.store.runs.runs import NoSuchRun
+from wakeful.core.events import StepSaved
+from wakeful.runs.rules import NotFromAWake, NothingToContinue
+from wakeful.sessions.service import SessionBusy
+from wakeful.store.runs import NoSuchRun
 
 
 async def fail(run, steps, stop):

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON, Harness, doing
-from wakeful.domain.events import EndedEarly, StepSaved
-from wakeful.domain.wakes.edits import WakeNotLive
-from wakeful.runtime.models.errors import ModelBusy, ModelCutOff
+from wakeful.core.events import EndedEarly, StepSaved
+from wakeful.models.errors import ModelBusy, ModelCutOff
+from wakeful.timing.lifecycle import WakeNotLive
 
 
 @pytest.fixture

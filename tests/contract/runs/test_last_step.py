@@ -3,7 +3,7 @@
 import asyncio
 
 from harness import NOON, SECOND
-from wakeful.domain.events import EndedEarly, StepSaved, StreamDelta, StreamEnd, StreamStart
+from wakeful.core.events import EndedEarly, StepSaved, StreamDelta, StreamEnd, StreamStart
 
 END = StreamEnd(
     content="Done.",

@@ -5,9 +5,9 @@ import logging
 import pytest
 
 from harness import HOUR, MINUTE, Harness, eventually
-from wakeful.domain.events import StepSaved
-from wakeful.domain.types import RunUsage
-from wakeful.service.log_batches import EACH, Lines
+from wakeful.core.events import StepSaved
+from wakeful.core.types import RunUsage
+from wakeful.telemetry.logs import EACH, Lines
 
 pytestmark = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)  # where the store plays no part
 

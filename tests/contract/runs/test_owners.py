@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from harness import DAY, NOON, SECOND, Harness, doing, eventually
-from wakeful.domain.events import StepSaved
-from wakeful.domain.runs.runs import LeaseLost, Outcome
-from wakeful.service.runs.claims import Claims
+from wakeful.core.events import StepSaved
+from wakeful.core.records import Outcome
+from wakeful.runs.claims import Claims
+from wakeful.runs.rules import LeaseLost
 
 LEASE = 30 * SECOND
 SUCCESS = Outcome(status="success")

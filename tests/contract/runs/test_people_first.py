@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from harness import HOUR, MINUTE, NOON, SECOND, Harness
-from wakeful.domain.runs.runs import SessionBusy
+from wakeful.sessions.service import SessionBusy
 
 HALF = SECOND / 2
 

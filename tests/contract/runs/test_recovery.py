@@ -3,7 +3,7 @@
 import pytest
 
 from harness import HOUR, MINUTE, NOON, SECOND
-from wakeful.domain.events import StepSaved
+from wakeful.core.events import StepSaved
 
 LEASE = 30 * SECOND
 

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from harness import DAY, MINUTE, NOON, SECOND, doing
-from wakeful.domain.events import StepSaved, ToolStarted
-from wakeful.service.wakes.firing import Firing
+from wakeful.core.events import StepSaved, ToolStarted
+from wakeful.wakes.firing import Firing
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from harness import NOON, eventually
-from wakeful.domain.people.accounts import Identity
+from wakeful.core.identity import Identity
 
 MAX_SECONDS = 0.05
 BUSY_SECONDS = 1.0

@@ -3,7 +3,7 @@
 import pytest
 
 from harness import MINUTE, NOON, SECOND
-from wakeful.domain.runs.runs import SessionBusy
+from wakeful.sessions.service import SessionBusy
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from harness import HOUR, MINUTE, NOON, Harness, doing, eventually
-from wakeful.domain.errors import NotFound
-from wakeful.domain.events import StepSaved
+from wakeful.core.errors import NotFound
+from wakeful.core.events import StepSaved
 
 
 async def stop(harness, run, node=None):

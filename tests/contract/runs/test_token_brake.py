@@ -8,11 +8,11 @@ import pytest
 
 from asgi_client import opened_rest
 from harness import HOUR, MINUTE, NOON, SECOND
-from wakeful.domain.doors.next_run import NextRunRequest
-from wakeful.domain.doors.recall import RecallRequest
-from wakeful.domain.doors.schedule import ScheduleRequest
-from wakeful.domain.via import TokenBraked, Via
-from wakeful.service.runs.token_brake import SIDE_REQUESTS
+from wakeful.core.labels import TokenBraked, Via
+from wakeful.runs.service import SIDE_REQUESTS
+from wakeful.timing.next_run import NextRunRequest
+from wakeful.timing.recall import RecallRequest
+from wakeful.timing.schedule import ScheduleRequest
 
 MOST = 5  # an hour, instead of sixty
 TODO = "Read notes.txt with read_file."

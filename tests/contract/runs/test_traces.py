@@ -4,12 +4,12 @@ import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND, Harness, doing, lay_out
-from wakeful.app.build.tracing import Traces
-from wakeful.domain.events import StepSaved
-from wakeful.domain.nodes import NodeIdentity
-from wakeful.domain.types import RunUsage
-from wakeful.service.tracing.otel import OtelSpans
-from wakeful.service.tracing.tracing import Tracing
+from wakeful.app.tracing import Traces
+from wakeful.core.events import StepSaved
+from wakeful.core.records import NodeIdentity
+from wakeful.core.types import RunUsage
+from wakeful.telemetry.otel import OtelSpans
+from wakeful.telemetry.tracing import Tracing
 
 LEASE = 30 * SECOND
 IDENTITY = NodeIdentity(owner="o", name="n", version="0", place="here", mcp_servers=())

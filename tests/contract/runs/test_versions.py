@@ -2,8 +2,8 @@
 
 import pytest
 
-from wakeful.domain.runs.runs import SessionBusy
-from wakeful.domain.runs.versions import NoSuchMessage, NotTheLastMessage, ReplacedByVersion
+from wakeful.runs.rules import NoSuchMessage, NotTheLastMessage, ReplacedByVersion
+from wakeful.sessions.service import SessionBusy
 
 
 async def talk(harness, content="First?"):

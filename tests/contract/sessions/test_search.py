@@ -8,11 +8,11 @@ import pytest
 
 from harness import NOON, Harness, lay_out
 from search_reset import forget_index
-from wakeful.domain import ids
-from wakeful.domain.types import Message, Session, User
-from wakeful.service.sessions import search_index
-from wakeful.service.sessions.search import Answer
-from wakeful.store.sessions.sessions import NoSuchSession
+from wakeful.core import ids
+from wakeful.core.types import Message, Session, User
+from wakeful.sessions import search as sessions_search
+from wakeful.sessions.search import Answer
+from wakeful.store.sessions import NoSuchSession
 
 
 @pytest.fixture(scope="module")
@@ -234,7 +234,7 @@ async def test_a_very_long_message_is_saved_and_found_by_its_beginning(person):
 @pytest.fixture
 async def upgraded(harness, monkeypatch):
     """A store whose texts were there before it had an index, which is built in steps of two texts."""
-    monkeypatch.setattr(search_index, "MAX_TEXTS", 2)
+    monkeypatch.setattr(sessions_search, "MAX_TEXTS", 2)
     person = Person(harness, harness.user, harness.agent)
     session = await person.session("Garden plans")
     await person.say(session, *(f"needle {number}" for number in range(7)))

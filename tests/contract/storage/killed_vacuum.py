@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from harness import Harness
-from wakeful.service.storage import vacuum
-from wakeful.service.storage.vacuum import Vacuum
+from wakeful.operations import storage
+from wakeful.operations.storage import Vacuum
 from wakeful.store.drivers.sqlite import SqliteDatabase
 from wakeful.store.store import Store
 
@@ -55,7 +55,7 @@ async def _kill_at_commit(database: SqliteDatabase) -> None:
 
 
 async def main(folder: Path, aim: str) -> None:
-    vacuum._SLACK_BYTES, vacuum._MIN_REST_SECONDS = 1_000_000, 0.0  # noqa: SLF001  (else there is little to do)
+    storage._SLACK_BYTES, storage._MIN_VACUUM_REST_SECONDS = 1_000_000, 0.0  # noqa: SLF001  (else there is little to do)
     harness = Harness({"data_dir": folder / "data", "config_dir": folder / "config"})
     async with harness.node.opened():
         await harness.settle_in()

@@ -3,8 +3,8 @@
 import pytest
 
 from harness import DAY, HOUR, NOON, Harness, lay_out
-from wakeful.domain.events import StepSaved
-from wakeful.domain.types import RunUsage
+from wakeful.core.events import StepSaved
+from wakeful.core.types import RunUsage
 
 LONG_AGO = 40 * DAY
 

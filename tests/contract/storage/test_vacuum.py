@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from harness import Harness, lay_out
-from wakeful.service.storage import vacuum
-from wakeful.service.storage.vacuum import Vacuum
+from wakeful.operations import storage
+from wakeful.operations.storage import Vacuum
 
 pytestmark = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)
 
@@ -21,8 +21,8 @@ MB = 1_000_000
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    monkeypatch.setattr(vacuum, "_SLACK_BYTES", MB)
-    monkeypatch.setattr(vacuum, "_MIN_REST_SECONDS", 0.0)
+    monkeypatch.setattr(storage, "_SLACK_BYTES", MB)
+    monkeypatch.setattr(storage, "_MIN_VACUUM_REST_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from harness import HOUR, Harness
-from wakeful.domain.errors import WakefulError
-from wakeful.server.errors import status_of
-from wakeful.service.agents.database import By
+from wakeful.core.errors import WakefulError
+from wakeful.database.files import By
+from wakeful.http.errors import status_of
 
 DISK = "3m"
 BALLAST = 300_000

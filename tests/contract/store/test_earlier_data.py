@@ -9,16 +9,16 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from wakeful.agentdb.keys.keys import fingerprint, load_device_key
 from wakeful.app.building import build
-from wakeful.app.data import set_aside as setting_aside
-from wakeful.app.data.earlier_data import DeviceKeyMissing, StoreLeftBehind, StoreMissing
-from wakeful.app.data.files import rotate_device_key, show_recovery_key
-from wakeful.app.data.set_aside import CannotSetAside, StoreHasContent, find_earlier, set_aside
-from wakeful.app.serving import welcome
-from wakeful.config import Settings
-from wakeful.service.agents import directory_file
-from wakeful.service.agents.database import By
+from wakeful.app.http import welcome
+from wakeful.config.settings import Settings
+from wakeful.core.device_key import fingerprint, load_device_key
+from wakeful.database.files import By
+from wakeful.datadir import set_aside as setting_aside
+from wakeful.datadir.device_key import rotate_device_key, show_recovery_key
+from wakeful.datadir.earlier import DeviceKeyMissing, StoreLeftBehind, StoreMissing
+from wakeful.datadir.set_aside import CannotSetAside, StoreHasContent, find_earlier, set_aside
+from wakeful.homes import directories
 from wakeful.store.drivers.sqlite import SqliteDatabase
 from wakeful.store.errors import StoreInUse
 
@@ -189,7 +189,7 @@ async def test_a_device_key_that_a_person_gave_up_is_made_anew_on_postgresql(tmp
     with pytest.raises(DeviceKeyMissing, match=r'set "device_key" to null'):
         build(settings)
     file = settings.data_dir / "directory.json"
-    found = directory_file.find(settings.data_dir)
+    found = directories.find_directory(settings.data_dir)
     assert found is not None
     file.write_text(f'{{"id": "{found.id}", "device_key": null, "started_at": "{found.started_at}"}}')
     assert await start(settings) is not None
@@ -199,7 +199,7 @@ async def test_the_fingerprint_follows_a_rotation(embedded):
     await start(embedded)
     await asyncio.to_thread(rotate_device_key, embedded)
     await start(embedded)
-    found = directory_file.find(embedded.data_dir)
+    found = directories.find_directory(embedded.data_dir)
     assert found is not None
     assert found.key_fingerprint == fingerprint(load_device_key(embedded.config_dir))
     assert found.started_at is not None

@@ -25,7 +25,7 @@ from machine import allowed
 from network.own_connections import own_connections
 from network.silent_line import SilentLine
 from openai_server import say
-from wakeful.service.agents.database import By
+from wakeful.database.files import By
 from wakeful.store.drivers.postgres import PostgresDatabase
 from wakeful.store.errors import NotificationsLost
 

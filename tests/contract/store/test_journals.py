@@ -15,11 +15,11 @@ import pytest
 
 from harness import Harness
 from machine import allowed
-from wakeful.agentdb.files import files
-from wakeful.agentdb.keys.agent_keys import Vault
-from wakeful.agentdb.keys.keys import load_device_key
-from wakeful.app.data.files import STORE_FILE
-from wakeful.service.agents.database_files import By
+from wakeful.agentdb import file as files
+from wakeful.agentdb.keys import Vault
+from wakeful.core.device_key import load_device_key
+from wakeful.database.files import By
+from wakeful.datadir.earlier import STORE_FILE
 
 COLUMNS: list[dict[str, Any]] = [{"name": "title", "type": "text"}]
 
@@ -51,7 +51,7 @@ async def test_a_checkpoint_moves_the_stores_journal_into_its_file(settings):
 
 
 async def test_the_engine_checkpoints_by_itself(settings, monkeypatch):
-    monkeypatch.setattr("wakeful.runtime.engine.CHECKPOINT_EVERY", timedelta(seconds=0.1))
+    monkeypatch.setattr("wakeful.app.engine.CHECKPOINT_EVERY", timedelta(seconds=0.1))
     harness = Harness(settings)
     async with harness.node.running():
         await harness.settle_in()

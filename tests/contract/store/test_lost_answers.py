@@ -6,11 +6,11 @@ import pytest
 
 from harness import Harness
 from postgres_line import Line
-from wakeful.domain.events import StepSaved
-from wakeful.service.inbox.notify import Notify
-from wakeful.service.wakes.firing import Firing
-from wakeful.store.errors import StoreUnavailable
+from wakeful.core.errors import StoreUnavailable
+from wakeful.core.events import StepSaved
+from wakeful.delivery.service import Notify
 from wakeful.store.rows import to_micros
+from wakeful.wakes.firing import Firing
 
 
 def claim_at(now: datetime) -> bytes:

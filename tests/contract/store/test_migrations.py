@@ -8,11 +8,13 @@ from hashlib import sha256
 import pytest
 
 from harness import NOON
-from wakeful.app.data.files import STORE_FILE, database_of
-from wakeful.config import Settings
-from wakeful.domain import ids
-from wakeful.domain.types import User
-from wakeful.store.errors import StoreIsNewer, StoreUnavailable
+from wakeful.config.settings import Settings
+from wakeful.core import ids
+from wakeful.core.errors import StoreUnavailable
+from wakeful.core.types import User
+from wakeful.datadir.device_key import database_of
+from wakeful.datadir.earlier import STORE_FILE
+from wakeful.store.errors import StoreIsNewer
 from wakeful.store.migrate import Migration, load_migrations, migrate
 from wakeful.store.rows import to_micros
 from wakeful.store.store import Store

@@ -5,7 +5,7 @@ import re
 import apsw
 import pytest
 
-from wakeful.domain.types import Run, Wake
+from wakeful.core.types import Run, Wake
 from wakeful.store import queries
 from wakeful.store.drivers.database import Statements
 from wakeful.store.drivers.postgres import PostgresDatabase

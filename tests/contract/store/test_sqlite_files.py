@@ -16,10 +16,11 @@ import pytest
 
 import forked_process
 from harness import NOON, Harness
-from wakeful.app.data.files import STORE_FILE
-from wakeful.domain import ids
-from wakeful.domain.types import User
-from wakeful.store.errors import StoreFull, StoreInUse, StoreUnavailable, StoreUnreadable
+from wakeful.core import ids
+from wakeful.core.errors import StoreUnavailable
+from wakeful.core.types import User
+from wakeful.datadir.earlier import STORE_FILE
+from wakeful.store.errors import StoreFull, StoreInUse, StoreUnreadable
 
 HERE = Path(__file__).parent
 SECRET = "Read the diary of Ada Lovelace with read_file."

@@ -11,14 +11,14 @@ import asyncpg
 import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON, Harness
-from wakeful.app.data.files import STORE_FILE
-from wakeful.domain import ids
-from wakeful.domain.bounds.limits import Rules
-from wakeful.domain.news import News, SessionChanged, WakeChanged, WakeDueSooner
-from wakeful.domain.runs.runs import Outcome
-from wakeful.domain.types import User
-from wakeful.store.errors import BrokenReference, StoreUnavailable
-from wakeful.store.wakes.wakes import NoSuchWake
+from wakeful.core import ids
+from wakeful.core.errors import StoreUnavailable
+from wakeful.core.events import News, SessionChanged, WakeChanged, WakeDueSooner
+from wakeful.core.records import Outcome
+from wakeful.core.types import Rules, User
+from wakeful.datadir.earlier import STORE_FILE
+from wakeful.store.errors import BrokenReference
+from wakeful.store.wakes import NoSuchWake
 
 RECALL_COLUMNS = [
     "id", "session_id", "call_type", "trigger_at", "interval_seconds", "internal_comment", "additional_context_message",

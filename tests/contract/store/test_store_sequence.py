@@ -9,16 +9,16 @@ import pytest
 
 from harness import NOON, eventually
 from wakeful.app.building import build
-from wakeful.app.serving import welcome
-from wakeful.config import Settings
-from wakeful.domain import ids
-from wakeful.domain.types import User
-from wakeful.store.drivers import sequence
+from wakeful.app.http import welcome
+from wakeful.config.settings import Settings
+from wakeful.core import ids
+from wakeful.core.types import User
+from wakeful.store.drivers import sqlite_thread
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    monkeypatch.setattr(sequence, "SOON", 0.0)
+    monkeypatch.setattr(sqlite_thread, "SOON", 0.0)
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def settings(tmp_path):
 
 
 def number_in(settings: Settings) -> int:
-    file = settings.data_dir / sequence.SEQUENCE_FILE
+    file = settings.data_dir / sqlite_thread.SEQUENCE_FILE
     return orjson.loads(file.read_bytes())["number"] if file.exists() else 0
 
 
@@ -105,7 +105,7 @@ async def test_a_crash_or_a_graceful_stop_is_not_complained_about(settings, tmp_
 @pytest.mark.parametrize("content", [None, b"", b"{}", b'{"number": "x"', b"\x00\xff not JSON"])
 async def test_a_file_that_is_missing_or_damaged_is_made_again(settings, content, caplog):
     await fill(settings)
-    file = settings.data_dir / sequence.SEQUENCE_FILE
+    file = settings.data_dir / sqlite_thread.SEQUENCE_FILE
     before = number_in(settings)
     file.unlink() if content is None else file.write_bytes(content)
     assert await notices_of(settings) == []
@@ -116,7 +116,7 @@ async def test_a_file_that_is_missing_or_damaged_is_made_again(settings, content
 async def test_a_file_that_lags_behind_is_no_loss(settings):
     """It is not synced, so a power cut may take the last numbers back."""
     await fill(settings)
-    file = settings.data_dir / sequence.SEQUENCE_FILE
+    file = settings.data_dir / sqlite_thread.SEQUENCE_FILE
     before = file.read_bytes()
     await fill(settings)
     file.write_bytes(before)
@@ -137,9 +137,9 @@ async def test_nothing_is_written_while_nothing_changes(settings):
 
 async def test_an_unwritable_file_stops_nothing(settings, caplog):
     node = build(settings)
-    (settings.data_dir / sequence.SEQUENCE_FILE).mkdir(parents=True)
+    (settings.data_dir / sqlite_thread.SEQUENCE_FILE).mkdir(parents=True)
     async with node.opened():
         await welcome(node)
     assert "was not noted" in caplog.text
-    shutil.rmtree(settings.data_dir / sequence.SEQUENCE_FILE)
+    shutil.rmtree(settings.data_dir / sqlite_thread.SEQUENCE_FILE)
     assert await notices_of(settings) == []

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from harness import MINUTE, NOON, Harness, doing, eventually
-from wakeful.domain.errors import StoreBusy, StoreUnavailable
-from wakeful.domain.events import StepSaved
+from wakeful.core.errors import StoreBusy, StoreUnavailable
+from wakeful.core.events import StepSaved
 from wakeful.store.drivers.postgres import PostgresDatabase
 from wakeful.store.errors import StoreFull, StoreReadOnly
 

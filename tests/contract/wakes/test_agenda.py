@@ -7,10 +7,10 @@ from itertools import pairwise
 import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND
-from wakeful.domain.bounds.bounds import PRESETS
-from wakeful.domain.doors.next_run import NextRunRequest
-from wakeful.domain.doors.recall import RecallRequest
-from wakeful.domain.errors import Invalid
+from wakeful.core.errors import Invalid
+from wakeful.timing.bounds import PRESETS
+from wakeful.timing.next_run import NextRunRequest
+from wakeful.timing.recall import RecallRequest
 
 WEEK = 7 * DAY
 

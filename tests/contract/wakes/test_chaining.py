@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from harness import HOUR, MINUTE, NOON, SECOND, doing
-from wakeful.domain.wakes.create import SlotTaken
-from wakeful.domain.wakes.fire import Facts, fire
-from wakeful.service.wakes import firing
+from wakeful.timing.fire import Facts, fire
+from wakeful.timing.lifecycle import SlotTaken
+from wakeful.wakes import firing
 
 
 async def test_a_recall_books_the_next_one_in_its_own_slot(harness):

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from harness import DAY, HOUR, MINUTE
-from wakeful.domain.wakes.when import parse_when
-from wakeful.domain.zones import load_zone, resolve_wall_clock
+from wakeful.core.zones import load_zone, resolve_wall_clock
+from wakeful.timing.when import parse_when
 
 SPRING = {  # zone: the day on which an hour or so is missing, a time in the gap, and what clocks show right after it
     "Europe/Berlin": ("2026-03-29", "02:30", "03:00+0200"),

@@ -3,8 +3,8 @@
 import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND, Harness
-from wakeful.domain.events import StepSaved
-from wakeful.service.runs.claims import Claims
+from wakeful.core.events import StepSaved
+from wakeful.runs.claims import Claims
 
 LEASE = 30 * SECOND
 STEPS = [pytest.param(HOUR, id="+1h"), pytest.param(-DAY, id="-1d")]

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from harness import DAY, NOON, eventually
-from wakeful.domain import ids
-from wakeful.domain.people.accounts import Identity
-from wakeful.store.agents.agents import NoSuchAgent
+from wakeful.core import ids
+from wakeful.core.identity import Identity
+from wakeful.store.agents import NoSuchAgent
 
 MANY = 20_000
 MAX_BYTES = 7_000_000  # pages take 5 MB however many there are; all in one transaction took 9 MB

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from conftest import IS_LONG
 from harness import DAY, HOUR, MINUTE, NOON, SECOND, Gate, Harness, doing, eventually
-from wakeful.domain.errors import WakefulError
-from wakeful.domain.frames import recall_status
-from wakeful.domain.news import LookAgain
-from wakeful.domain.types import Session, Wake
+from wakeful.core.errors import WakefulError
+from wakeful.core.events import LookAgain
+from wakeful.core.hub import recall_status
+from wakeful.core.types import Session, Wake
 
 SESSIONS = 3
 _starts = itertools.count()

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from harness import DAY, HOUR, NOON, Harness
-from wakeful.domain.doors.recall import RecallRequest
-from wakeful.domain.events import StepSaved
-from wakeful.service.wakes.acting import ActingRun
+from wakeful.core.events import StepSaved
+from wakeful.core.outside import ActingRun
+from wakeful.timing.recall import RecallRequest
 
 TODO = "Read notes.txt with read_file."
 

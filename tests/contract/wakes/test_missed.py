@@ -3,7 +3,7 @@
 import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND
-from wakeful.domain.wakes.recurrence import Grid
+from wakeful.timing.recurrence import Grid
 
 MORNING_AFTER = NOON + DAY + 2 * MINUTE
 RHYTHMS = {

@@ -10,8 +10,8 @@ import pytest
 
 from events_feed import EventsFeed, said_in
 from harness import DAY, HOUR, MINUTE, NOON, doing
-from wakeful.domain.doors.recall import RecallRequest
-from wakeful.store.errors import StoreUnavailable
+from wakeful.core.errors import StoreUnavailable
+from wakeful.timing.recall import RecallRequest
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON
-from wakeful.domain.errors import NotFound
-from wakeful.domain.wakes.edits import WakeFiresOnce, WakeNotLive
+from wakeful.core.errors import NotFound
+from wakeful.timing.lifecycle import WakeFiresOnce, WakeNotLive
 
 
 async def told(harness, wake):

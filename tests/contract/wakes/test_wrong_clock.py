@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND, Harness
-from wakeful.domain.bounds.bounds import PRESETS
-from wakeful.domain.inbox.times import write_times
+from wakeful.notices.service import write_times
+from wakeful.timing.bounds import PRESETS
 
 IN_2098 = datetime(2098, 6, 1, 12, 0, 30, tzinfo=UTC) - NOON
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness import DAY, HOUR, NOON, Harness
-from wakeful.domain import zones
-from wakeful.service.wakes.zone_rules import ZoneRules
+from wakeful.core import zones
+from wakeful.wakes.zone_rules import ZoneRules
 
 NINE = datetime(2026, 3, 3, 8, tzinfo=UTC)  # in Berlin, the day after NOON; an hour earlier than in London
 LONDON = NINE + HOUR

@@ -6,7 +6,7 @@ from datetime import time
 import pytest
 
 from harness import HOUR, MINUTE, NOON
-from wakeful.domain.bounds.bounds import PRESETS
+from wakeful.timing.bounds import PRESETS
 
 # At 12:01 UTC it is 21:01 in Tokyo.
 QUIET = replace(PRESETS["reactive"], quiet_from=time(20), quiet_to=time(22))

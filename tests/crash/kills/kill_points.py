@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from wakeful.domain.types import Message, Run
-from wakeful.service.runs.claims import Claims
-from wakeful.service.sessions import search_index
-from wakeful.service.sessions.search_index import SearchIndex
-from wakeful.store.sessions.sessions import SessionRows
+from wakeful.core.types import Message, Run
+from wakeful.runs.claims import Claims
+from wakeful.sessions import search as sessions_search
+from wakeful.sessions.search import SearchIndex
+from wakeful.store.sessions import SessionRows
 from wakeful.store.store import Store, Tx
 
 CALLS = "calls"
@@ -62,7 +62,7 @@ def die_with_a_result_saved() -> None:
 
 def die_with_three_texts_indexed() -> None:
     """Index texts of before an upgrade one at a time, and die after the commit that saved the third."""
-    search_index.MAX_TEXTS = 1
+    sessions_search.MAX_TEXTS = 1
     original, steps = SearchIndex.build_some, iter(range(1, 4))
 
     async def build_some(self: SearchIndex) -> bool:

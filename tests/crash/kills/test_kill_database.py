@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from databases import Database
-from wakeful.agentdb.files.open_database import Request
-from wakeful.agentdb.process.engine import DatabaseEngine, WorkerBroke
+from wakeful.agentdb.engine import DatabaseEngine, WorkerBroke
+from wakeful.agentdb.open_database import Request
 
 BATCH = 400
 QUOTA = 64 * 1024 * 1024
 
 SERVER = """
 import asyncio, sys
-from wakeful.agentdb.process.engine import DatabaseEngine
-from wakeful.agentdb.files.open_database import Request
+from wakeful.agentdb.engine import DatabaseEngine
+from wakeful.agentdb.open_database import Request
 
 async def main():
     engine = DatabaseEngine(1)

@@ -6,7 +6,7 @@ from typing import Any
 
 from crash.server_process import HALF, INTERRUPTED, Conversation, Start, check_stream, results, told
 from openai_server import Answer, Exchange, OpenAIServer, call, calls, refuse, say, stream, text, usage
-from wakeful.domain.quoting import quote_block
+from wakeful.core.texts import quote_block
 
 PLAN = "1. Look\n2. Say what is there"
 LONG = "All work and no play. " * 300  # about 2,200 tokens by our guess

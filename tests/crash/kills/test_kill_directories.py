@@ -4,7 +4,7 @@ import pytest
 
 from crash.crash_harness import LEASE, CrashHarness, book_one, check_everything_happened_once, kill
 from harness import Harness
-from wakeful.service.agents.database import By
+from wakeful.database.files import By
 
 
 @pytest.fixture

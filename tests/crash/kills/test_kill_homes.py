@@ -22,9 +22,9 @@ from forked_process import fork
 from harness import NOON
 from openai_server import OpenAIServer
 from wakeful.app.building import build
-from wakeful.config import Settings
-from wakeful.domain.types import User
-from wakeful.service.agents.database import By
+from wakeful.config.settings import Settings
+from wakeful.core.types import User
+from wakeful.database.files import By
 
 FAULTS = int(os.environ.get("WAKEFUL_TEST_FAULTS", "500" if IS_LONG else "6"))
 LEASE = 2  # seconds

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wakeful.agentdb.files import files
+from wakeful.agentdb import file
 from wakeful.store.drivers.sqlite import SqliteDatabase, change_key
 
 OLD, NEW = bytes(range(32)), bytes(range(1, 33))
@@ -17,10 +17,10 @@ MAX_KILLS = 60
 
 AGENT = f"""
 from pathlib import Path
-from wakeful.agentdb.files.files import change_key
+from wakeful.agentdb.file import change_key
 arguments = Path(sys.argv[1]), bytes.fromhex("{OLD.hex()}"), bytes.fromhex("{NEW.hex()}")
 """
-STORE = AGENT.replace("wakeful.agentdb.files.files", "wakeful.store.drivers.sqlite")
+STORE = AGENT.replace("wakeful.agentdb.file", "wakeful.store.drivers.sqlite")
 CHANGE = """
 print("go", flush=True)
 change_key(*arguments)
@@ -35,16 +35,16 @@ class AgentFile:
 
     @staticmethod
     def make(path: Path) -> None:
-        _fill(files.connect(str(path), OLD, may_make=True))
+        _fill(file.connect(str(path), OLD, may_make=True))
 
     @staticmethod
     def finish(path: Path) -> None:
-        if not files.opens(path, NEW):
-            files.change_key(path, OLD, NEW)
+        if not file.opens(path, NEW):
+            file.change_key(path, OLD, NEW)
 
     @staticmethod
     def open(path: Path):
-        return files.connect(str(path), NEW)
+        return file.connect(str(path), NEW)
 
 
 class StoreFile:

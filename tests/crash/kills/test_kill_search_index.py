@@ -8,7 +8,7 @@ from crash.server_process import Start
 from openai_server import say
 from search_reset import forget_index
 from wakeful.app.building import build
-from wakeful.config import Settings
+from wakeful.config.settings import Settings
 
 
 async def test_the_next_start_goes_on(talking: Start, backend_settings: dict[str, Any]) -> None:

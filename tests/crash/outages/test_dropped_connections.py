@@ -15,7 +15,7 @@ from conftest import IS_LONG
 from crash.server_process import TOKEN, ServerProcess
 from openai_server import Exchange, OpenAIServer, call, calls, say
 from wakeful.app.building import build
-from wakeful.config import Settings
+from wakeful.config.settings import Settings
 
 WAKES = 500 if IS_LONG else 30
 NODES = 2 if IS_LONG else 1

@@ -15,10 +15,10 @@ from confined import at_level, processes_with_home
 from harness import NOON
 from live_server import ENDS, eventually, of_kind, running_server
 from openai_server import call, calls, say
-from wakeful.clock import ManualClock
-from wakeful.domain.agents.mcp_servers import McpServer
-from wakeful.tools.confinement.probe import find_confinement
-from wakeful.tools.mcp.servers import Confining, McpLimits, McpServers
+from wakeful.core.clock import ManualClock
+from wakeful.mcp.rules import McpServer
+from wakeful.mcp.servers import Confining, McpLimits, McpServers
+from wakeful.sandbox.rules import find_confinement
 
 SCRIPT = str(Path(__file__).parents[2] / "mcp_server.py")
 

@@ -4,8 +4,8 @@ import pytest
 
 from live_server import Tap, eventually, running_server
 from openai_server import refuse, say
-from wakeful.runtime.models.check import ModelTests
-from wakeful.runtime.models.providers import Models
+from wakeful.models.by_name import Models
+from wakeful.models.check import ModelTests
 
 
 @pytest.fixture(scope="module")

@@ -316,7 +316,7 @@ async def test_of_several_files_all_are_kept_or_none(server, session):
 
 
 async def test_a_session_keeps_200_megabytes_of_uploads(server, session, monkeypatch):
-    monkeypatch.setattr("wakeful.service.sessions.sessions.MAX_UPLOADS_BYTES", 3_000)
+    monkeypatch.setattr("wakeful.sessions.service.MAX_UPLOADS_BYTES", 3_000)
     for name in ("a", "b"):
         await upload(server, session, (name, bytes(1_000)))
     too_many = {"files": ("c", bytes(1_001))}

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from terminal import a_terminal
-from wakeful.cli.people import zone
+from wakeful.cli import commands as cli_commands
 
 TODO = "Write ping to ping.txt with write_file."
 TOKYO = ZoneInfo("Asia/Tokyo")
@@ -52,4 +52,4 @@ def test_the_words_of_every_door_are_kept_for_why(terminal, door):
 )
 def test_the_zone_of_this_machine_is_what_tz_says(monkeypatch, written, name):
     monkeypatch.setenv("TZ", written)
-    assert zone.machine_zone() == name
+    assert cli_commands.machine_zone() == name

@@ -12,13 +12,12 @@ import pytest
 from network.stranger import a_stranger
 from network.tls_proxy import tls_proxy
 from terminal import Terminal, a_terminal, typed
-from wakeful import sources
-from wakeful.app.announcing import announced
-from wakeful.cli.chat.stream import SessionStream
-from wakeful.cli.client import connect
-from wakeful.cli.fail import Failed
-from wakeful.cli.remote.asking import NotReached, ask
-from wakeful.client import target as client_target
+from wakeful.app.listening import announced
+from wakeful.cli.chat.conversation import SessionStream
+from wakeful.cli.output import Failed
+from wakeful.cli.server import NotReached, ask, connect
+from wakeful.client import connection as client_target
+from wakeful.core import sources
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pytest
 
 from forked_process import Forked
 from forked_process import run as run_process
-from wakeful.app.service_unit import ServiceUnit
-from wakeful.app.systemd import notify
+from wakeful.app.listening import notify
+from wakeful.operations.systemd import ServiceUnit
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from openai_server import OpenAIServer, refuse, say
 from terminal import WAKEFUL, Terminal, a_terminal
 from used_data import TOKEN, Place
-from wakeful.domain.labels import REASONS
+from wakeful.core.labels import REASONS
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/how-to/troubleshooting.md"

@@ -11,7 +11,7 @@ from harness import HOUR, NOON
 from live_server import Patient, Tap, eventually, running_server
 from openai_server import call, calls, chunk, hang, refuse, say, stream, text, usage
 from terminal import Terminal, environment, pipe
-from wakeful.clock import ManualClock
+from wakeful.core.clock import ManualClock
 
 READ = "Read notes.txt with read_file."
 WINDOW = 4_096  # tokens

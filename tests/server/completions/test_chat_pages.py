@@ -16,8 +16,8 @@ from chat_pages import (
 )
 from live_server import Tap, eventually, running_server
 from openai_server import call, calls, say, text
-from wakeful.domain.completions.side_requests import MAX_AT_ONCE
-from wakeful.store.storage.storage import OldRun
+from wakeful.completions.rules import MAX_AT_ONCE
+from wakeful.store.nodes import OldRun
 
 
 def user(content):

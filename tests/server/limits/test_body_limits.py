@@ -18,8 +18,8 @@ from websockets.exceptions import ConnectionClosed
 import forked_process
 from live_server import TOKEN, eventually
 from openai_server import say
-from wakeful.server.app import application
-from wakeful.server.routes import DoorRoute, needed_scopes
+from wakeful.app.http import application
+from wakeful.http.routes import DoorRoute, needed_scopes
 
 MB = 1024 * 1024
 PNG = b"\x89PNG\r\n\x1a\n"

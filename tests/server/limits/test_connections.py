@@ -22,11 +22,11 @@ from websockets.exceptions import InvalidStatus
 from live_server import TOKEN, Patient, Tap, eventually, running_server
 from network.own_connections import own_connections
 from openai_server import improvise
-from wakeful.cli.client import Server
-from wakeful.cli.remote.target import Target
-from wakeful.server.limits import connections as limits
-from wakeful.server.limits.connections import Connections, CountedHttp, TimedRequests
-from wakeful.server.ws.protocol import Wire
+from wakeful.cli.server import Server
+from wakeful.cli.target import Target
+from wakeful.http import connections as limits
+from wakeful.http.connections import Connections, CountedHttp, TimedRequests
+from wakeful.stream.wire import Wire
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 WAKEFUL = Path(sys.executable).parent / "wakeful"

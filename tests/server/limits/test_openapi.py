@@ -21,9 +21,9 @@ from schemathesis.specs.openapi.checks import ignored_auth, negative_data_reject
 from asgi_client import asgi_server
 from conftest import IS_LONG
 from wakeful.app.building import build
-from wakeful.app.serving import build_http, welcome
-from wakeful.config import Settings
-from wakeful.service.recent_logs import MAX_WAIT_SECONDS
+from wakeful.app.http import build_http, welcome
+from wakeful.config.settings import Settings
+from wakeful.telemetry.recent_logs import MAX_WAIT_SECONDS
 
 TOKEN = "a-token-for-all-tests"
 RIGHT, WRONG = (60, 60) if IS_LONG else (5, 2)  # requests to each operation

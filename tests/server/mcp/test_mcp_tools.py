@@ -142,7 +142,7 @@ async def test_a_run_is_stopped(server, client):
 async def test_waiting_reports_progress_with_the_tool_at_work(server, monkeypatch):
     from datetime import timedelta
 
-    from wakeful.server.mcp import asking
+    from wakeful.mcp_server import acting as asking
 
     monkeypatch.setattr(asking, "PROGRESS_EVERY", timedelta(milliseconds=50))
     await server.change_agent(ask_before=["write_file"])

@@ -57,8 +57,8 @@ def test_a_wheel_is_small_and_contains_the_page(tmp_path):
     names = zipfile.ZipFile(wheel).namelist()
     modules = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src").rglob("*.py")}
     assert modules - set(names) == set()  # a pattern in .gitignore leaves files out of the wheel
-    assert "wakeful/server/static/index.html" in names
-    assert [name for name in names if name.startswith("wakeful/server/static/assets/") and name.endswith(".js")]
+    assert "wakeful/http/static/index.html" in names
+    assert [name for name in names if name.startswith("wakeful/http/static/assets/") and name.endswith(".js")]
     assert [name for name in names if name.endswith(".map") or "node_modules" in name] == []
     limit = re.search(r"^MAX_WHEEL = ([\d_]+)", (ROOT / "scripts/release.py").read_text(), re.MULTILINE)
     assert limit is not None

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from live_server import TOKEN, running_server
-from wakeful.service.recent_logs import MAX_LINES
+from wakeful.telemetry.recent_logs import MAX_LINES
 
 log = logging.getLogger("wakeful.test")
 SECRET = "a-key-of-the-provider"

@@ -13,7 +13,7 @@ from terminal import Terminal
 
 TESTS = Path(__file__).parents[2]
 SOURCE = TESTS.parent / "src"
-GUARD = SOURCE / "wakeful/tools/confinement/guard.py"
+GUARD = SOURCE / "wakeful/sandbox/guard.py"
 AWAY = f"import sys; sys.path.insert(0, {str(TESTS)!r}); import other_system; other_system.take_linux_away();"
 IMPORT_ALL = """
 import importlib, pkgutil, types

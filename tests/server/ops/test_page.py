@@ -10,8 +10,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from wakeful.server import errors
-from wakeful.server.page import VIEWS, page_router
+from wakeful.http import errors as http_errors
+from wakeful.http.page import VIEWS, page_router
 
 ROOT = Path(__file__).parents[3]
 
@@ -28,7 +28,7 @@ def client(tmp_path):
 def client_of(folder, base_path=""):
     app = FastAPI()
     app.state.base_path = base_path
-    errors.install(app)
+    http_errors.install(app)
     app.include_router(page_router(folder))
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://page.test")
 

@@ -12,8 +12,8 @@ import pytest
 
 from wakeful.app.building import build
 from wakeful.app.listening import serve
-from wakeful.config import Settings
-from wakeful.domain.errors import Unavailable
+from wakeful.config.settings import Settings
+from wakeful.core.errors import Unavailable
 
 TOKEN = "a-token-for-the-owner-of-it"
 

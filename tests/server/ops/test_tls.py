@@ -11,10 +11,9 @@ import pytest
 
 from live_server import running_server
 from network.tls_proxy import write_certificate
-from wakeful.app.tls import Certificate
-from wakeful.cli.remote.connection import open_connection
-from wakeful.cli.remote.target import Target
-from wakeful.config import ConfigError, Settings
+from wakeful.app.listening import Certificate
+from wakeful.cli.target import Target, open_connection
+from wakeful.config.settings import ConfigError, Settings
 
 HOST = "wakeful.example.org"
 

@@ -5,10 +5,10 @@ import sys
 import pytest
 
 from otlp_server import OtlpServer
-from wakeful.app.build.tracing import OtelMissing
 from wakeful.app.building import build
-from wakeful.app.checks.traces import check_traces
-from wakeful.config import Settings
+from wakeful.app.tracing import OtelMissing
+from wakeful.config.settings import Settings
+from wakeful.doctor.checks import check_traces
 
 
 def traced(settings, endpoint):

@@ -8,8 +8,8 @@ from pydantic import SecretStr
 
 from asgi_client import ADDRESS, CHOSEN, opened_doors
 from harness import Harness
-from wakeful.domain.types import Scope
-from wakeful.server.gate import COOKIE, PAGE_HEADER
+from wakeful.core.types import Scope
+from wakeful.http.auth import COOKIE, PAGE_HEADER
 
 OURS = {"origin": ADDRESS}
 

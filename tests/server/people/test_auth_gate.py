@@ -6,9 +6,9 @@ import pytest
 
 from asgi_client import CHOSEN, browser_headers
 from harness import MINUTE
-from wakeful.server import gate as gate_module
-from wakeful.server.gate import COOKIE, PAGE_HEADER
-from wakeful.server.page import page_router
+from wakeful.app import gate as gate_module
+from wakeful.http.auth import COOKIE, PAGE_HEADER
+from wakeful.http.page import page_router
 
 OURS = "http://127.0.0.1:8420"
 

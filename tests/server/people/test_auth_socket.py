@@ -7,7 +7,7 @@ import pytest
 
 from asgi_client import CHOSEN, asgi_server, browser_headers, hear, refusal
 from harness import MINUTE
-from wakeful.server.gate import PAGE_HEADER
+from wakeful.http.auth import PAGE_HEADER
 
 BEARER = {"Authorization": f"Bearer {CHOSEN}"}
 

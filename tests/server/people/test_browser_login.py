@@ -4,8 +4,8 @@ import pytest
 
 from asgi_client import ADDRESS, CHOSEN, asgi_server, browser_headers, refusal
 from harness import MINUTE
-from wakeful.domain.people.accounts import MAX_TICKETS
-from wakeful.server.gate import COOKIE, PAGE_HEADER
+from wakeful.core.identity import MAX_TICKETS
+from wakeful.http.auth import COOKIE, PAGE_HEADER
 
 OURS = {"origin": ADDRESS}
 PATH = "/me?b=2&a=%2F%27x"

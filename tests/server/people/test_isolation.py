@@ -30,14 +30,11 @@ from harness import eventually
 from network.push_service import Browser
 from network.raw_requests import send_raw
 from wakeful.app.building import Wakeful, build
-from wakeful.app.data.files import database_of
-from wakeful.app.serving import build_http, welcome
-from wakeful.config import Settings
-from wakeful.domain.hooks.hooks import HookDelivery
-from wakeful.domain.hooks.webhooks import WebhookMessage
-from wakeful.domain.runs.approvals import Allowance, Approval
-from wakeful.domain.types import Channel, Notice, PushSubscription
-from wakeful.server.app import application
+from wakeful.app.http import application, build_http, welcome
+from wakeful.config.settings import Settings
+from wakeful.core.records import Allowance, Approval, HookDelivery, WebhookMessage
+from wakeful.core.types import Channel, Notice, PushSubscription
+from wakeful.datadir.device_key import database_of
 from wakeful.store.store import Tx
 
 TOKEN = "a-token-for-all-tests"

@@ -11,7 +11,7 @@ from websockets.exceptions import InvalidStatus
 
 from forked_process import Forked
 from network.push_service import Browser
-from wakeful.server.gate import COOKIE, PAGE_HEADER
+from wakeful.http.auth import COOKIE, PAGE_HEADER
 
 CHOSEN = "a-token-that-a-person-chose"
 WRONG = "a-guess-that-is-nearly-right"

@@ -4,7 +4,7 @@ import pytest
 
 from live_server import kinds, of_kind
 from openai_server import call, calls, refuse, say, stream, text, thinking, usage
-from wakeful.domain.quoting import quote_block
+from wakeful.core.texts import quote_block
 
 PLAN = "1. Read a.txt\n2. Say what is in it"
 

@@ -4,7 +4,7 @@ import pytest
 
 from live_server import of_kind
 from openai_server import say
-from wakeful.domain.models.models import ModelTest
+from wakeful.core.records import ModelTest
 
 WRITE = '<tool_call>\n{"name": "write_file", "arguments": {"path": "a.txt", "content": "hi"}}\n</tool_call>'
 FENCE = '```json\n{"name": "write_file", "arguments": {"path": "a.txt", "content": "hi"}}\n```'

@@ -10,7 +10,7 @@ from harness import eventually
 from live_server import running_server
 from openai_server import call, calls, refuse, say
 from otlp_server import OtlpServer
-from wakeful.service.tracing import otel
+from wakeful.telemetry import otel
 
 SECRET = "collector-key-4711"
 MODEL_KEY = "sk-model-key-0815"

@@ -8,7 +8,7 @@ import pytest
 from harness import DAY, HOUR, MINUTE, NOON, SECOND
 from live_server import Patient, eventually, of_kind, running_server, text_of
 from openai_server import Exchange, call, calls, improvise, say
-from wakeful.clock import ManualClock
+from wakeful.core.clock import ManualClock
 
 TODO = "Read notes.txt with read_file."
 ENDED = ("success", "failed", "stopped", "skipped", "interrupted")

@@ -8,7 +8,7 @@ import pytest
 from harness import DAY, HOUR, MINUTE, NOON
 from live_server import eventually, running_server
 from openai_server import call, calls, say
-from wakeful.clock import ManualClock
+from wakeful.core.clock import ManualClock
 
 TODO = "Read notes.txt with read_file."
 BERLIN = "Europe/Berlin"

@@ -8,7 +8,7 @@ import pytest
 from live_server import Tap, eventually, of_kind
 from openai_server import call, calls, say
 from terminal import pipe
-from wakeful.domain import ids
+from wakeful.core import ids
 
 TODO = "Read notes.txt with read_file."
 TRIES = [

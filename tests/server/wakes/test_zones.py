@@ -7,7 +7,7 @@ import pytest
 from harness import HOUR, NOON
 from live_server import running_server
 from openai_server import say
-from wakeful.clock import ManualClock
+from wakeful.core.clock import ManualClock
 
 TODO = "Read notes.txt with read_file."
 REPEATED = {"call_type": "recurring", "when": "1h", "interval_seconds": 60}

@@ -11,10 +11,10 @@ from live_server import TOKEN, Tap, Timer, assert_consecutive, eventually, runni
 from machine import allowed
 from openai_server import event, stream, text, usage, varied
 from wakeful.app import listening
-from wakeful.domain.news import DatabaseChanged
-from wakeful.hub import MAX_BYTES, MAX_FRAMES, session_topic
-from wakeful.runtime.loop import model_call
-from wakeful.server.ws import open_sockets, protocol
+from wakeful.core.events import DatabaseChanged
+from wakeful.core.hub import MAX_BYTES, MAX_FRAMES, session_topic
+from wakeful.loop import model_call
+from wakeful.stream import wire
 
 LONG = varied(150_000)
 FLOOD = 30  # frames of that size: more than the buffers of a connection hold
@@ -146,7 +146,7 @@ async def test_pieces_that_come_close_together_are_one_frame(server):
 def pinging(monkeypatch):
     """Have servers that start from now on ping often, and wait for little."""
     monkeypatch.setattr(listening, "PING_SECONDS", 0.5)
-    monkeypatch.setattr(protocol, "CLOSE_SECONDS", 1.0)
+    monkeypatch.setattr(wire, "CLOSE_SECONDS", 1.0)
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ async def test_a_watcher_of_events_that_reads_nothing_is_closed_and_catches_up_l
 
 
 async def test_a_watcher_that_reads_again_before_it_is_cut_off_is_told_why(pinging_server, monkeypatch):
-    monkeypatch.setattr(protocol, "CLOSE_SECONDS", 20.0)
+    monkeypatch.setattr(wire, "CLOSE_SECONDS", 20.0)
     server = pinging_server
     session = await server.session()
     async with stuck(server, session) as slow:
@@ -245,8 +245,8 @@ async def test_clients_that_read_nothing_do_not_hold_up_the_end_of_the_server(se
 
 async def test_a_client_that_reads_nothing_does_not_keep_others_from_being_closed(settings, monkeypatch):
     monkeypatch.setattr(model_call, "MAX_SAID", 10**9)
-    monkeypatch.setattr(open_sockets, "CHECK_EVERY", 0.1)
-    monkeypatch.setattr(open_sockets, "CLOSE_SECONDS", 0.5)
+    monkeypatch.setattr(wire, "CHECK_EVERY", 0.1)
+    monkeypatch.setattr(wire, "REVOKED_CLOSE_SECONDS", 0.5)
     async with running_server(settings) as server:
         session, other = await server.session(), await server.session()
         made = await server.call("POST", "/tokens", json={"name": "script", "scope": "chat"})

@@ -6,8 +6,7 @@ import os
 import pyrage
 import pytest
 
-from wakeful.domain.backup.recipients import BadRecipient
-from wakeful.service.backup.age import (
+from wakeful.backup.age import (
     CHUNK,
     BackupDamaged,
     Decryptor,
@@ -18,6 +17,7 @@ from wakeful.service.backup.age import (
     WrongBackupKey,
     read_identities,
 )
+from wakeful.config.recipients import BadRecipient
 
 OURS = Identity.new()
 THEIRS = pyrage.x25519.Identity.from_str(OURS.text)

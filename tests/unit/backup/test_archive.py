@@ -7,8 +7,8 @@ from hashlib import sha256
 
 import pytest
 
-from wakeful.service.backup.age import BackupDamaged
-from wakeful.service.backup.archive import (
+from wakeful.backup.age import BackupDamaged
+from wakeful.backup.archive import (
     FORMAT,
     HEAD,
     MANIFEST,
@@ -16,10 +16,10 @@ from wakeful.service.backup.archive import (
     ArchiveWriter,
     BackupIsNewer,
     Entry,
+    Extraction,
     Head,
     UnfitBackup,
 )
-from wakeful.service.backup.extraction import Extraction
 
 A_HEAD = Head(
     made_at="2026-01-01T00:00:00+00:00",

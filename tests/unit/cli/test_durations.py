@@ -2,8 +2,8 @@
 
 import pytest
 
-from wakeful.cli.arguments.durations import read_seconds, show_seconds
-from wakeful.cli.fail import Failed
+from wakeful.cli.arguments import read_seconds, show_seconds
+from wakeful.cli.output import Failed
 
 
 @pytest.mark.parametrize(

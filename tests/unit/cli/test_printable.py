@@ -8,9 +8,9 @@ import sys
 import pytest
 import typer
 
-from wakeful.cli import show
-from wakeful.cli.arguments.confirm import confirm
-from wakeful.cli.fail import Failed
+from wakeful.cli import output
+from wakeful.cli.arguments import confirm
+from wakeful.cli.output import Failed
 
 HOSTILE = "a\x1b]0;owned\x07\x7f\x9b2J\u202egpj\u2069\U000e0041\tb\r\nc"
 
@@ -38,12 +38,13 @@ def screen(monkeypatch):
     "act",
     [
         pytest.param(lambda: Failed(HOSTILE).show(), id="an error"),
-        pytest.param(lambda: show.print_note(HOSTILE), id="a note"),
-        pytest.param(lambda: show.show_done({}, HOSTILE, as_json=False), id="a result"),
-        pytest.param(lambda: show.show_done({HOSTILE: HOSTILE}, "", as_json=True), id="a result as JSON"),
-        pytest.param(lambda: show.show_one({HOSTILE: HOSTILE, "status": HOSTILE, "at": HOSTILE}), id="an object"),
+        pytest.param(lambda: output.print_note(HOSTILE), id="a note"),
+        pytest.param(lambda: output.show_done({}, HOSTILE, as_json=False), id="a result"),
+        pytest.param(lambda: output.show_done({HOSTILE: HOSTILE}, "", as_json=True), id="a result as JSON"),
+        pytest.param(lambda: output.show_one({HOSTILE: HOSTILE, "status": HOSTILE, "at": HOSTILE}), id="an object"),
         pytest.param(
-            lambda: show.show_table([{"status": HOSTILE, "x_at": HOSTILE}], ("status", "x_at"), empty=""), id="a table"
+            lambda: output.show_table([{"status": HOSTILE, "x_at": HOSTILE}], ("status", "x_at"), empty=""),
+            id="a table",
         ),
         pytest.param(lambda: confirm(HOSTILE, yes=False), id="a question"),
     ],
@@ -59,15 +60,15 @@ def test_nothing_that_is_shown_controls_the_terminal(screen, act):
 
 def test_json_on_a_terminal_has_the_same_value(screen):
     terminal = screen()
-    show.show_json({"text": HOSTILE})
+    output.show_json({"text": HOSTILE})
     assert json.loads(terminal.getvalue()) == {"text": HOSTILE}
 
 
 def test_results_stay_as_they_are_in_a_pipe(capsys):
-    show.show_done({}, HOSTILE, as_json=False)
-    show.show_json(HOSTILE)
+    output.show_done({}, HOSTILE, as_json=False)
+    output.show_json(HOSTILE)
     assert capsys.readouterr().out == f"{HOSTILE}\n{json.dumps(HOSTILE, ensure_ascii=False)}\n"
 
 
 def test_a_line_break_of_a_file_of_windows_is_one():
-    assert show.printable("a\r\nb\rc") == "a\nb\\rc"
+    assert output.printable("a\r\nb\rc") == "a\nb\\rc"

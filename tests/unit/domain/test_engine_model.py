@@ -30,11 +30,11 @@ from hypothesis.stateful import (
 
 from conftest import IS_LONG, empty_database
 from harness import DAY, HOUR, MINUTE, NOON, SECOND, Harness
-from wakeful.domain.runs.runs import Outcome
-from wakeful.domain.types import FOREVER, Run, Wake
-from wakeful.domain.wakes.edits import WakeNotLive
-from wakeful.service.runs.claims import Claims
-from wakeful.service.wakes.firing import Firing
+from wakeful.core.records import Outcome
+from wakeful.core.types import FOREVER, Run, Wake
+from wakeful.runs.claims import Claims
+from wakeful.timing.lifecycle import WakeNotLive
+from wakeful.wakes.firing import Firing
 
 MICROSECOND = timedelta(microseconds=1)
 LEASE = 30 * SECOND

@@ -7,13 +7,12 @@ from typing import get_args
 import pytest
 
 import wakeful
-from wakeful.domain import labels
-from wakeful.domain.runs import call_words
-from wakeful.domain.types import RunNote, RunStatus, ScheduleMode, WakeKind
+from wakeful.core import call_words, labels
+from wakeful.core.types import RunNote, RunStatus, ScheduleMode, WakeKind
 
 SOURCE = Path(wakeful.__file__).parent
 REASON = re.compile(r"""\b(?:reason|held_by)="([a-z_]+)"|Stretch\(.*"([a-z_]+)"\)""")
-PLACES = ("domain/wakes", "domain/runs", "domain/bounds", "service/wakes", "service/runs", "runtime/runner.py")
+PLACES = ("timing", "wakes", "runs")
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 
 from harness import NOON
-from wakeful.domain import outside
-from wakeful.domain.types import Run, Wake
+from wakeful.core import outside
+from wakeful.core.types import Run, Wake
 
 PAGE, DEPLOYS, OTHER = "https://example.org", "hook:deploys", "hook:other"
 

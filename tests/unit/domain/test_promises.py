@@ -5,7 +5,7 @@ from time import process_time
 
 import pytest
 
-from wakeful.domain.runs.promises import find_promise
+from wakeful.loop.promises import find_promise
 
 LABELLED = Path(__file__).resolve().parents[2] / "data" / "promises.jsonl"
 ROWS = [json.loads(line) for line in LABELLED.read_text().splitlines()]

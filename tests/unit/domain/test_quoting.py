@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakeful.domain.quoting import quote_block, quote_line
+from wakeful.core.texts import quote_block, quote_line
 
 BREAKS = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"]
 

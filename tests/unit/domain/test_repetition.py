@@ -2,7 +2,7 @@ from time import process_time
 
 import pytest
 
-from wakeful.domain.runs.repetition import MIN_LENGTH, RepetitionBrake, repeated_unit, without_repeats
+from wakeful.loop.repetition import MIN_LENGTH, RepetitionBrake, repeated_unit, without_repeats
 
 SENTENCE = "The weather today is sunny and the weather today is warm. "
 PARAGRAPH = "".join(f"Point {number} of the list is about something else. " for number in range(15))

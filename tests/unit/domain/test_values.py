@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from wakeful.domain.values import replace, value
+from wakeful.core.values import replace, value
 
 
 @value

@@ -5,15 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.domain.errors import Invalid
-from wakeful.domain.zones import (
-    BadOffset,
-    UnknownZone,
-    clock_change,
-    load_zone,
-    offset_zone,
-    resolve_wall_clock,
-)
+from wakeful.core.errors import Invalid
+from wakeful.core.zones import BadOffset, UnknownZone, clock_change, load_zone, offset_zone, resolve_wall_clock
 
 
 def test_a_zone_is_loaded_by_its_iana_name():

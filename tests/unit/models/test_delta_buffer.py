@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from wakeful.runtime.models.openai_chat.delta_buffer import MAX_WAITING, DeltaBuffer, Silence
+from wakeful.models.openai_wire import MAX_WAITING, DeltaBuffer, Silence
 
 TEXT, THOUGHT = object(), object()
 

@@ -15,12 +15,17 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
-from wakeful.clock import ManualClock
-from wakeful.domain.doors.brief import find_problem
-from wakeful.domain.wakes.when import parse_when
-from wakeful.runtime.models.demo.model import SENTENCES, DemoModel
-from wakeful.tools import database, files, next_run, notify, recall, scheduler, shell, subagents
-from wakeful.tools.web import web
+from wakeful.agents import tools as agents_tools
+from wakeful.core.clock import ManualClock
+from wakeful.database import tools as database_tools
+from wakeful.delivery import tools as delivery_tools
+from wakeful.loop import tools as loop_tools
+from wakeful.models.demo import SENTENCES, DemoModel
+from wakeful.sandbox import shell
+from wakeful.timing.brief import find_problem
+from wakeful.timing.when import parse_when
+from wakeful.toolbox import web
+from wakeful.wakes import tools as wakes_tools
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 ALL = frozenset({"schedule_recall", *(sentence.tool for sentence in SENTENCES)})
@@ -142,7 +147,7 @@ async def test_a_sentence_with_a_rhythm_books_a_recurring_recall(sentence, rhyth
         "internal_comment": "Demo: check notes.txt",
         "additional_context_message": "Check notes.txt with read_file.",
     }
-    recall.ScheduleRecall.model_validate(arguments)
+    wakes_tools.ScheduleRecall.model_validate(arguments)
 
 
 CHAIN = "Check notes.txt with read_file. Then book your next run in 1 hour with schedule_next_run."
@@ -206,20 +211,20 @@ async def test_its_own_instruction_is_one_that_the_linter_takes(sentence):
 
 async def test_every_call_fits_the_tool_it_is_for():
     taken = {
-        "read_file": files.ReadFile,
-        "write_file": files.WriteFile,
-        "list_files": files.ListFiles,
-        "search_files": files.SearchFiles,
+        "read_file": agents_tools.ReadFile,
+        "write_file": agents_tools.WriteFile,
+        "list_files": agents_tools.ListFiles,
+        "search_files": agents_tools.SearchFiles,
         "fetch_url": web.FetchUrl,
         "run_command": shell.RunCommand,
-        "scheduler": scheduler.SchedulerTool,
-        "spawn_agent": subagents.SpawnAgent,
-        "manage_recall": recall.ManageRecall,
-        "schedule_next_run": next_run.ScheduleNextRun,
-        "cancel_next_run": next_run.CancelNextRun,
-        "notify": notify.NotifyUser,
+        "scheduler": wakes_tools.SchedulerTool,
+        "spawn_agent": loop_tools.SpawnAgent,
+        "manage_recall": wakes_tools.ManageRecall,
+        "schedule_next_run": wakes_tools.ScheduleNextRun,
+        "cancel_next_run": wakes_tools.CancelNextRun,
+        "notify": delivery_tools.NotifyUser,
     }
-    taken |= {tool: getattr(database, tool.title().replace("_", "")) for tool in ALL if tool.startswith("db_")}
+    taken |= {tool: getattr(database_tools, tool.title().replace("_", "")) for tool in ALL if tool.startswith("db_")}
     for sentence in SENTENCES:
         for tool, arguments in await calls_for(sentence.example):
             taken[tool].model_validate(arguments)

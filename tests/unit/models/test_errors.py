@@ -10,8 +10,8 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 
-from wakeful.domain.models.names import NoSuchModel
-from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelFailed, ProviderMissing, translate
+from wakeful.models.errors import ModelBusy, ModelCutOff, ModelFailed, ProviderMissing, translate
+from wakeful.models.rules import NoSuchModel
 
 BODY = {"error": {"message": "Slow down."}}
 

@@ -52,10 +52,10 @@ from openai_server import (
     thinking,
     usage,
 )
-from wakeful.clock import ManualClock
-from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelFailed, UnsupportedContent
-from wakeful.runtime.models.openai_chat.endpoint import Endpoint
-from wakeful.runtime.models.openai_chat.model import ModelTimeouts, OpenAIChat
+from wakeful.core.clock import ManualClock
+from wakeful.models.endpoint import Endpoint
+from wakeful.models.errors import ModelBusy, ModelCutOff, ModelFailed, UnsupportedContent
+from wakeful.models.openai_chat import ModelTimeouts, OpenAIChat
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 HELLO: list[ModelMessage] = [ModelRequest.user_text_prompt("Hello?")]

@@ -10,14 +10,13 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.usage import RequestUsage
 
 import openai_server
-from wakeful.clock import ManualClock
-from wakeful.domain.models.models import ModelKeyMissing
-from wakeful.domain.models.names import NoSuchModel
-from wakeful.domain.models.providers import PROVIDERS
-from wakeful.runtime.models.demo.model import DemoModel
-from wakeful.runtime.models.errors import ProviderMissing
-from wakeful.runtime.models.openai_chat.model import OpenAIChat
-from wakeful.runtime.models.providers import Models
+from wakeful.core.clock import ManualClock
+from wakeful.models.by_name import Models
+from wakeful.models.demo import DemoModel
+from wakeful.models.errors import ProviderMissing
+from wakeful.models.openai_chat import OpenAIChat
+from wakeful.models.providers import PROVIDERS
+from wakeful.models.rules import ModelKeyMissing, NoSuchModel
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 LOCAL = "http://127.0.0.1:1/v1"
@@ -37,9 +36,7 @@ def clock():
 
 def test_no_provider_sdk_is_imported_at_start():
     sdks = ["openai", "anthropic", "google", "mcp"]
-    script = (
-        f"import sys, wakeful.runtime.models.providers as p; p.Models(); print([s for s in {sdks} if s in sys.modules])"
-    )
+    script = f"import sys, wakeful.models.by_name as p; p.Models(); print([s for s in {sdks} if s in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

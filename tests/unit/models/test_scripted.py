@@ -4,8 +4,8 @@ import pytest
 from pydantic_ai.messages import ModelRequest, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters
 
-from wakeful.runtime.models.errors import ModelBusy
-from wakeful.runtime.models.scripted import LocalCall, Say, ScriptedModel, Spend, Think, scripted
+from wakeful.models.errors import ModelBusy
+from wakeful.models.streaming import LocalCall, Say, ScriptedModel, Spend, Think, scripted
 
 PLAIN = ModelRequestParameters()
 HELLO = ModelRequest.user_text_prompt("Hello?")

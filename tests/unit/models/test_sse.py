@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.runtime.models.openai_chat.sse import DataLines, LineTooLong
+from wakeful.models.openai_wire import DataLines, LineTooLong
 
 STREAM = (
     ': OPENROUTER PROCESSING\r\n\r\ndata: {"a": "héllo 🌙"}\r\n\r\nevent: message\ndata:{"b":1}\n\n'

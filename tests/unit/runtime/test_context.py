@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wakeful.domain.types import Message
-from wakeful.runtime.loop.context.context import blocks, keep_from, measure, shorten, tokens_in, view
-from wakeful.runtime.loop.context.transcript import to_model
+from wakeful.core.types import Message
+from wakeful.loop.context import blocks, keep_from, measure, shorten, to_model, tokens_in, view
 
 WINDOW = 1_000
 

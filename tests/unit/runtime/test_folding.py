@@ -1,8 +1,8 @@
 import pytest
 
-from wakeful.domain.types import Message
-from wakeful.runtime.loop.context.folding import ALWAYS, MORE_TOOLS, WANTED, fold, tokens_of_tool, wanted_tools
-from wakeful.tools.registry import Arguments, Tool
+from wakeful.core.types import Message
+from wakeful.loop.context import ALWAYS, MORE_TOOLS, WANTED, fold_tools, tokens_of_tool, wanted_tools
+from wakeful.toolbox.registry import Arguments, Tool
 
 
 class Nothing(Arguments):
@@ -43,12 +43,12 @@ def result(tool, **metadata):
 
 
 def test_tools_that_fit_are_all_shown():
-    assert fold(TOOLS, [], 128_000) == TOOLS
+    assert fold_tools(TOOLS, [], 128_000) == TOOLS
 
 
 @pytest.mark.parametrize("window", [2_000, 4_000, 8_000, 16_000])
 def test_in_a_small_window_the_tools_take_at_most_their_share(window):
-    shown = fold(TOOLS, ["db_3", "db_1"], window)
+    shown = fold_tools(TOOLS, ["db_3", "db_1"], window)
     assert {"db_3", MORE_TOOLS} <= set(names(shown))
     assert sum(map(tokens_of_tool, shown)) <= window * (ALWAYS + WANTED) + 400
     listed = shown[-1].description
@@ -57,13 +57,13 @@ def test_in_a_small_window_the_tools_take_at_most_their_share(window):
 
 
 def test_a_toolset_is_shown_as_a_whole_or_not_at_all_unless_a_tool_of_it_is_wanted():
-    shown = names(fold(TOOLS, [], 12_000))
+    shown = names(fold_tools(TOOLS, [], 12_000))
     assert shown == ["schedule_recall", "manage_recall", "read_file", "notify", "search", MORE_TOOLS]
-    assert "db_5" in names(fold(TOOLS, ["db_5"], 12_000))
+    assert "db_5" in names(fold_tools(TOOLS, ["db_5"], 12_000))
 
 
 def test_the_latest_wanted_tool_comes_first_and_one_is_always_shown():
-    shown = names(fold(TOOLS, ["db_9", "db_1", "db_2"], 1_500))
+    shown = names(fold_tools(TOOLS, ["db_9", "db_1", "db_2"], 1_500))
     assert "db_9" in shown
     assert "db_2" not in shown
 

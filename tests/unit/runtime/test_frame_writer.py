@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from wakeful.domain.events import StepSaved, StreamDelta, StreamStart, ThinkingDelta, ThinkingEnd
-from wakeful.runtime.frame_writer import FrameWriter, batch_seconds
+from wakeful.core.events import StepSaved, StreamDelta, StreamStart, ThinkingDelta, ThinkingEnd
+from wakeful.runs.frame_writer import FrameWriter, batch_seconds
 
 
 class Store:

@@ -4,8 +4,8 @@ import asyncio
 import threading
 from datetime import timedelta
 
-from wakeful.runtime.heartbeat import LeaseHeartbeat
-from wakeful.service.runs.claims import Claims
+from wakeful.runs.claims import Claims
+from wakeful.runs.lease_heartbeat import LeaseHeartbeat
 
 
 class BadConnection:

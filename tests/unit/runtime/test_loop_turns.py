@@ -6,13 +6,14 @@ from dataclasses import replace
 import pytest
 
 from harness import Harness
-from wakeful.domain.events import EndedEarly, StepSaved, StreamDelta, StreamEnd, StreamStart, ToolCall, ToolStarted
-from wakeful.domain.types import Budgets, Message, RunUsage
-from wakeful.runtime.executor import Stop
-from wakeful.runtime.loop.context.transcript import INTERRUPTED
-from wakeful.runtime.loop.loop import AgentLoop, RetryLimits
-from wakeful.runtime.models.errors import ModelBusy, ModelCutOff
-from wakeful.runtime.models.scripted import LocalCall, Say, Spend, Think, scripted
+from wakeful.core.events import EndedEarly, StepSaved, StreamDelta, StreamEnd, StreamStart, ToolCall, ToolStarted
+from wakeful.core.types import Budgets, Message, RunUsage
+from wakeful.loop.context import INTERRUPTED
+from wakeful.loop.loop import AgentLoop
+from wakeful.loop.state import RetryLimits
+from wakeful.models.errors import ModelBusy, ModelCutOff
+from wakeful.models.streaming import LocalCall, Say, Spend, Think, scripted
+from wakeful.runs.executor import Stop
 
 NAME = "openai:gpt-4o"  # one whose price is known
 WRITE = {"path": "a.txt", "content": "x"}

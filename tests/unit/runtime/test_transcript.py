@@ -14,8 +14,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from wakeful.domain.types import Message
-from wakeful.runtime.loop.context.transcript import INTERRUPTED, open_calls, to_data, to_model
+from wakeful.core.types import Message
+from wakeful.loop.context import INTERRUPTED, open_calls, to_data, to_model
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakeful.runtime.loop.context.truncation import is_cut
+from wakeful.loop.context import is_cut
 
 
 @pytest.mark.parametrize(

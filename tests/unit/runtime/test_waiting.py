@@ -12,12 +12,13 @@ import anthropic_server
 from harness import Harness, eventually
 from network.tls_proxy import tls_proxy
 from openai_server import OpenAIServer, call, chunk, event, hang, hang_up, refuse, reply, say, stream, text
-from wakeful.domain.errors import WakefulError
-from wakeful.domain.events import StepSaved, StreamDelta, StreamEnd, StreamStart, Waiting
-from wakeful.runtime.executor import Stop
-from wakeful.runtime.loop.loop import AgentLoop, RetryLimits
-from wakeful.runtime.models.openai_chat.endpoint import Endpoint
-from wakeful.runtime.models.openai_chat.model import OpenAIChat
+from wakeful.core.errors import WakefulError
+from wakeful.core.events import StepSaved, StreamDelta, StreamEnd, StreamStart, Waiting
+from wakeful.loop.loop import AgentLoop
+from wakeful.loop.state import RetryLimits
+from wakeful.models.endpoint import Endpoint
+from wakeful.models.openai_chat import OpenAIChat
+from wakeful.runs.executor import Stop
 
 NAME = "openai-chat:test"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakeful.server.login.login import browser_name
+from wakeful.people.login import browser_name
 
 WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko)"
 

@@ -1,6 +1,6 @@
 import pytest
 
-from wakeful.server.hosts import AllowedHosts, UnreadableHost, WrongHost, WrongOrigin, parse_host
+from wakeful.http.hosts import AllowedHosts, UnreadableHost, WrongHost, WrongOrigin, parse_host
 
 PORT = 8420
 LOCAL = AllowedHosts("127.0.0.1", ())

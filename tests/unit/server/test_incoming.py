@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.domain.attachments import MAX_IMAGE_BYTES
-from wakeful.domain.errors import Invalid
-from wakeful.server.ws.incoming import MAX_CONTENT, BadFrame, BadImage, read_message
-from wakeful.service.runs.runs import Image
+from wakeful.core.errors import Invalid
+from wakeful.core.records import Image
+from wakeful.core.types import MAX_IMAGE_BYTES
+from wakeful.sessions.messages import MAX_CONTENT, BadFrame, BadImage, read_message
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 

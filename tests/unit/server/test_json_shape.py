@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from wakeful.server.limits import json_shape
-from wakeful.server.limits.json_shape import MAX_DEPTH, MAX_FIELDS, MAX_VALUES, UnfitJson, check_shape, parse
+from wakeful.http import limits
+from wakeful.http.limits import MAX_DEPTH, MAX_FIELDS, MAX_VALUES, UnfitJson, check_shape, parse
 
 
 def deep(levels, inside=b""):
@@ -37,7 +37,7 @@ def test_what_stands_in_a_string_does_not_count(text):
 
 @pytest.mark.parametrize("window", [7, 64, 1_000])
 def test_it_does_not_matter_where_a_window_ends(monkeypatch, window):
-    monkeypatch.setattr(json_shape, "WINDOW", window)
+    monkeypatch.setattr(limits, "WINDOW", window)
     strings = ["x" * n + '"\\[{,' * (n % 5) for n in range(40)] * 3
     body = json.dumps([strings, {"a": [strings]}]).encode()
     assert parse(body) == [strings, {"a": [strings]}]

@@ -3,8 +3,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from wakeful.clock import ManualClock
-from wakeful.server.limits.log_limits import MAX_A_MINUTE, bounded_logs
+from wakeful.core.clock import ManualClock
+from wakeful.http.limits import MAX_A_MINUTE, bounded_logs
 
 
 @pytest.fixture

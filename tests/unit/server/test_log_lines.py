@@ -10,13 +10,9 @@ import threading
 import pytest
 
 from harness import NOON
-from wakeful.app.logs.lines import setup_logging
-from wakeful.app.logs.preparing import Preparing
-from wakeful.app.logs.writer import LogWriter
-from wakeful.domain.types import ClaimedRun
-from wakeful.service.log_batches import log_each
-from wakeful.service.people.accounts import make_secret
-from wakeful.service.runs.run_context import enter_run
+from wakeful.core.types import ClaimedRun
+from wakeful.people.service import make_secret
+from wakeful.telemetry.logs import LogWriter, Preparing, enter_run, log_each, setup_logging
 
 log = logging.getLogger("wakeful.test")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from wakeful.app.logs.redaction import Redactor
-from wakeful.service.people.accounts import make_secret
+from wakeful.people.service import make_secret
+from wakeful.telemetry.logs import Redactor
 
 CHOSEN = "a token/that+someone chose"
 

@@ -2,10 +2,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from wakeful.clock import ManualClock
-from wakeful.domain.people.accounts import TooManyTries
-from wakeful.server.login import attempts as limits
-from wakeful.server.login.attempts import MAX_ADDRESSES, MAX_FROM_ALL, MAX_FROM_ONE, Tries
+from wakeful.core.clock import ManualClock
+from wakeful.core.identity import TooManyTries
+from wakeful.http import auth as limits
+from wakeful.http.auth import MAX_ADDRESSES, MAX_FROM_ALL, MAX_FROM_ONE, Tries
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 

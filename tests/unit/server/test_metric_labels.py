@@ -3,13 +3,13 @@
 import time
 from datetime import UTC, datetime
 
-from wakeful.app.data.files import database_of
-from wakeful.clock import ManualClock
-from wakeful.config import Settings
-from wakeful.domain.nodes import NodeIdentity
-from wakeful.domain.people.accounts import Identity
-from wakeful.domain.types import User
-from wakeful.service.metrics.metrics import Metrics
+from wakeful.config.settings import Settings
+from wakeful.core.clock import ManualClock
+from wakeful.core.identity import Identity
+from wakeful.core.records import NodeIdentity
+from wakeful.core.types import User
+from wakeful.datadir.device_key import database_of
+from wakeful.operations.metrics import Metrics
 from wakeful.store.store import Store
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import ValidationError
 
-from wakeful.domain.doors.params import Param
-from wakeful.server.rest.shapes import body_of, shape_of
+from wakeful.core.values import Param
+from wakeful.http.shapes import body_of, shape_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

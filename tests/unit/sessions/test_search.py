@@ -5,8 +5,7 @@ import unicodedata
 
 import pytest
 
-from wakeful.domain.sessions.folding import MAX_SEARCHED, fold, terms_of
-from wakeful.domain.sessions.search import make_snippet, parse_query
+from wakeful.core.search import MAX_SEARCHED, fold, make_snippet, parse_query, terms_of
 
 
 def found(query: str, text: str) -> list[str] | None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from wakeful.store.drivers.batching import Together
+from wakeful.store.drivers.database import Together
 
 
 async def double(items):

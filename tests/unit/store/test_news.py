@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.domain import ids, news
+from wakeful.core import events, ids
 from wakeful.store import queries
 from wakeful.store.drivers.sqlite_thread import SqliteStatements
 from wakeful.store.news import decode, encode
@@ -135,22 +135,22 @@ IDS = st.uuids().map(str)
 TIMES = st.datetimes(datetime(2020, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
 PIECES = st.one_of(
     st.builds(
-        news.WakeChanged,
+        events.WakeChanged,
         IDS,
         st.sampled_from(["scheduled", "deferred", "fired", "rescheduled", "skipped", "cancelled", "failed"]),
         st.sampled_from(["pending", "queued", "running", "fired", "failed", "cancelled", "skipped", "superseded"]),
         TIMES,
     ),
-    st.builds(news.RunChanged, IDS, st.sampled_from(["queued", "running"]), st.sampled_from([None, "no_slot"])),
-    st.builds(news.SessionChanged, IDS),
-    st.builds(news.HomeChanged, IDS, IDS, st.sampled_from([None, "tasks"]), st.sampled_from([None, 7]), IDS),
-    st.builds(news.HomeErased, IDS),
-    st.builds(news.SessionGone, IDS, IDS),
-    st.builds(news.AgentChanged, IDS, IDS),
-    st.builds(news.NodeChanged, IDS),
-    st.builds(news.NoticeAdded, IDS),
-    st.builds(news.ApprovalChanged, IDS),
-    st.sampled_from([news.WakeDueSooner(), news.RunQueued(), news.StopAsked(), news.LookAgain()]),
+    st.builds(events.RunChanged, IDS, st.sampled_from(["queued", "running"]), st.sampled_from([None, "no_slot"])),
+    st.builds(events.SessionChanged, IDS),
+    st.builds(events.HomeChanged, IDS, IDS, st.sampled_from([None, "tasks"]), st.sampled_from([None, 7]), IDS),
+    st.builds(events.HomeErased, IDS),
+    st.builds(events.SessionGone, IDS, IDS),
+    st.builds(events.AgentChanged, IDS, IDS),
+    st.builds(events.NodeChanged, IDS),
+    st.builds(events.NoticeAdded, IDS),
+    st.builds(events.ApprovalChanged, IDS),
+    st.sampled_from([events.WakeDueSooner(), events.RunQueued(), events.StopAsked(), events.LookAgain()]),
 )
 
 
@@ -165,7 +165,7 @@ def test_news_is_read_as_it_was_written_and_that_of_one_type_keeps_its_order(wri
 
 def test_much_news_of_one_type_takes_few_texts_and_none_is_too_long_for_the_server():
     at = datetime(2026, 3, 2, tzinfo=UTC)
-    changes = [news.WakeChanged(ids.new_id(), "rescheduled", "superseded", at) for _ in range(500)]
+    changes = [events.WakeChanged(ids.new_id(), "rescheduled", "superseded", at) for _ in range(500)]
     texts = encode(changes)
     assert len(texts) < 8
     assert all(len(text) < 7_900 for text in texts)
@@ -173,14 +173,14 @@ def test_much_news_of_one_type_takes_few_texts_and_none_is_too_long_for_the_serv
 
 
 def test_another_node_learns_that_frames_were_saved_and_reads_them_itself():
-    [text] = encode([news.FramesSaved("s", 7, ('{"type":"stream_start"}',))])
-    assert decode(text) == [news.FramesSaved("s")]
+    [text] = encode([events.FramesSaved("s", 7, ('{"type":"stream_start"}',))])
+    assert decode(text) == [events.FramesSaved("s")]
 
 
 @pytest.mark.parametrize("reason", ["it's", "two words", "'); DROP TABLE wakes; --", "é", ""])
 def test_a_text_that_could_end_the_sql_around_it_is_left_out(reason):
-    [text] = encode([news.RunChanged("r", "failed", reason)])
-    assert decode(text) == [news.RunChanged("r", "failed", None)]
+    [text] = encode([events.RunChanged("r", "failed", reason)])
+    assert decode(text) == [events.RunChanged("r", "failed", None)]
 
 
 def test_a_word_of_a_newer_version_is_no_news():

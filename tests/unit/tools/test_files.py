@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from conftest import IS_LONG
 from harness import tool_context
-from wakeful.service.agents.workspace import (
+from wakeful.agents import tools as agents_tools
+from wakeful.agents.tools import file_tools
+from wakeful.homes.workspace import (
     NoSuchPath,
     NotADirectory,
     NotAFile,
@@ -24,11 +26,10 @@ from wakeful.service.agents.workspace import (
     PathOutside,
     PathUnusable,
     Workspace,
+    WorkspaceLimits,
     make_private_directory,
 )
-from wakeful.tools import files
-from wakeful.tools.files import file_tools
-from wakeful.tools.registry import Tools
+from wakeful.toolbox.registry import Tools
 
 SECRET = "the secret outside"
 
@@ -123,7 +124,7 @@ async def test_a_replaced_text_comes_with_a_diff_for_people(hands):
     second = await hands("write_file", path="a.txt", content="one\nthree\n")
     same = await hands("write_file", path="a.txt", content="one\nthree\n")
     added = await hands("write_file", path="a.txt", content="four\n", append=True)
-    long = await hands("write_file", path="a.txt", content="x" * (files.MAX_DIFFED + 1))
+    long = await hands("write_file", path="a.txt", content="x" * (agents_tools.MAX_DIFFED + 1))
     after = await hands("write_file", path="a.txt", content="short")
     assert second.metadata["diff"] == "@@ -1,2 +1,2 @@\n one\n-two\n+three"
     assert [each.metadata.get("diff") for each in (first, same, added, long, after)] == [None] * 5
@@ -163,7 +164,7 @@ async def test_reading_from_the_middle_of_a_character_begins_with_the_next(hands
 
 async def test_an_answer_is_never_longer_than_its_cap(hands, home):
     (home / "long").write_text("x" * 1_000_000)
-    assert len((await hands("read_file", path="long")).text) < files.MAX_READ + 100
+    assert len((await hands("read_file", path="long")).text) < agents_tools.MAX_READ + 100
 
 
 async def test_an_offset_beyond_the_end_is_refused_with_the_size(hands, home):
@@ -448,7 +449,7 @@ def test_no_path_whatever_reads_or_changes_anything_outside(tmp_path, parts, is_
         (home / "dangling").symlink_to(tmp_path / "new")
     path = ("/" if is_absolute else "") + "/".join(parts)
     workspace = Workspace(home)
-    limits = files.WorkspaceLimits(bytes=10**6, file_bytes=10**6, files=10**4)
+    limits = WorkspaceLimits(bytes=10**6, file_bytes=10**6, files=10**4)
     refusals = (NoSuchPath, NotADirectory, NotAFile, PathIsLink, PathOutside, PathUnusable)
     with suppress(*refusals):
         workspace.write(path, b"mine", append=False, limits=limits)
@@ -483,12 +484,12 @@ async def test_a_recursive_listing_can_be_narrowed_to_names(hands, tree):
 
 
 async def test_a_listing_stops_at_its_cap_and_says_so(hands, home):
-    for number in range(files.MAX_ENTRIES + 1):
+    for number in range(agents_tools.MAX_ENTRIES + 1):
         (home / f"{number}").touch()
     listing = await hands("list_files")
     lines = listing.text.splitlines()
-    assert len(lines) == files.MAX_ENTRIES + 1
-    assert lines[-1].startswith(f"[truncated after {files.MAX_ENTRIES} entries")
+    assert len(lines) == agents_tools.MAX_ENTRIES + 1
+    assert lines[-1].startswith(f"[truncated after {agents_tools.MAX_ENTRIES} entries")
     assert listing.metadata["is_cut"]
 
 
@@ -529,16 +530,18 @@ async def test_a_pattern_is_plain_text_and_never_an_expression(hands, home):
 
 
 async def test_a_search_stops_at_its_cap_of_matches(hands, home):
-    (home / "a").write_text("x\n" * (files.MAX_MATCHES + 50))
+    (home / "a").write_text("x\n" * (agents_tools.MAX_MATCHES + 50))
     found = await hands("search_files", pattern="x")
-    assert found.metadata == {"matches": files.MAX_MATCHES, "is_cut": True}
+    assert found.metadata == {"matches": agents_tools.MAX_MATCHES, "is_cut": True}
     assert "stopped after 100 matches" in found.text
 
 
 def test_a_search_stops_when_its_time_is_over(home):
     (home / "a").write_text("no\n" * 10_000 + "yes\n")
     ticks = iter(range(0, 1000, 2))  # each look at the clock is two seconds later
-    found = files.search_workspace(Workspace(home), files.SearchFiles(pattern="yes"), lambda: float(next(ticks)))
+    found = agents_tools.search_workspace(
+        Workspace(home), agents_tools.SearchFiles(pattern="yes"), lambda: float(next(ticks))
+    )
     assert found.metadata == {"matches": 0, "is_cut": True}
     assert "stopped after 5 seconds" in found.text
 
@@ -557,7 +560,7 @@ def test_only_the_tool_that_writes_is_not_repeatable():
 APPENDING = """
 import sys
 from pathlib import Path
-from wakeful.service.agents.workspace import Workspace, WorkspaceLimits
+from wakeful.homes.workspace import Workspace, WorkspaceLimits
 
 limits = WorkspaceLimits(bytes=10**6, file_bytes=10**6, files=100)
 for number in range(100):

@@ -5,12 +5,12 @@ from pydantic import Field
 
 from harness import tool_context
 from wakeful.app.building import build
-from wakeful.config import Settings
-from wakeful.domain.agents.mcp_servers import BUILT_IN
-from wakeful.domain.errors import Invalid
-from wakeful.domain.labels import TOOLSETS
-from wakeful.runtime.loop.context.folding import MORE_TOOLS
-from wakeful.tools.registry import Arguments, Tool, ToolResult, Tools
+from wakeful.config.settings import Settings
+from wakeful.core.errors import Invalid
+from wakeful.core.labels import TOOLSETS
+from wakeful.core.tool_names import BUILT_IN
+from wakeful.loop.context import MORE_TOOLS
+from wakeful.toolbox.registry import Arguments, Tool, ToolResult, Tools
 
 
 class Say(Arguments):

@@ -8,9 +8,9 @@ import pytest
 
 from confined import ALL_LEVELS, at_level, processes_with_home
 from harness import eventually, tool_context
-from wakeful.tools import shell
-from wakeful.tools.registry import Tools
-from wakeful.tools.shell import ShellSettings, shell_tools
+from wakeful.sandbox import shell
+from wakeful.sandbox.shell import ShellSettings, shell_tools
+from wakeful.toolbox.registry import Tools
 
 
 @pytest.fixture(params=ALL_LEVELS)

@@ -20,11 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import DAY, NOON, tool_context
-from wakeful.tools.registry import Tools
-from wakeful.tools.web import web
-from wakeful.tools.web.addresses import is_public
-from wakeful.tools.web.readable import read_html
-from wakeful.tools.web.web import Fetcher, web_tools
+from wakeful.core.addresses import is_public
+from wakeful.toolbox import web
+from wakeful.toolbox.registry import Tools
+from wakeful.toolbox.web import Fetcher, read_html, web_tools
 
 PUBLIC = "93.184.215.14"
 HTML = "text/html; charset=utf-8"

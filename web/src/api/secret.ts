@@ -1,6 +1,6 @@
 /** The page secret: the part of a login in local storage, which belongs to host and port; a cookie to the host alone. */
 
-const KEY = "wakeful-page-secret"; // the login page writes it: src/wakeful/server/login/page.py
+const KEY = "wakeful-page-secret"; // the login page writes it: src/wakeful/people/login.py
 const HEADER = "X-Wakeful-Page";
 
 /** Add the secret to a request. It is read each time, because another tab may have logged in since. */

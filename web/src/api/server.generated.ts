@@ -1,4 +1,4 @@
-// Written by `make docs` from src/wakeful/domain and the REST API; edit there.
+// Written by `make docs` from src/wakeful/core and the REST API; edit there.
 
 export const TOOLSETS = {
   "recall": {

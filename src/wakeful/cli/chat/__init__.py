@@ -1,1 +1,1 @@
-"""`wakeful chat` and `wakeful ask`: talking to an agent."""
+"""`wakeful chat` and `wakeful ask`."""

@@ -1,1 +1,1 @@
-"""SQLite and PostgreSQL behind one interface."""
+"""The two databases of the store: SQLite and PostgreSQL."""

@@ -1,25 +1,207 @@
-"""The shared store: PostgreSQL, any number of nodes."""
+"""Timeouts of a node's connections to PostgreSQL, so that a dead node does not block the others.
+
+A node that is frozen or has lost its power inside a transaction keeps its row locks until the server ends that
+transaction. Everything is set by SET after connecting: PgBouncer refuses it among the start-up parameters.
+"""
 
 import asyncio
 import contextlib
 import logging
 import secrets
+import socket
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
 
 import asyncpg
 import orjson
 
-from wakeful.domain.news import LookAgain, News, RunChanged, WakeChanged
-from wakeful.domain.resources import find_shortage
+from wakeful.core.errors import StoreBusy, StoreUnavailable
+from wakeful.core.events import LookAgain, News, RunChanged, WakeChanged
+from wakeful.core.resources import find_shortage
 from wakeful.store import queries
 from wakeful.store.drivers.database import Deliver, Params, Row, SideConnection, Values, Work
-from wakeful.store.drivers.postgres_errors import LOST, errors_named
-from wakeful.store.drivers.postgres_limits import UNLIMITED, SessionLimits, keep_alive
-from wakeful.store.errors import BrokenReference, ConnectionLost, NotificationsLost, StoreClosed, StoreUnavailable
+from wakeful.store.errors import (
+    BrokenReference,
+    ConnectionLost,
+    NotificationsLost,
+    StoreClosed,
+    StoreFull,
+    StoreReadOnly,
+)
 from wakeful.store.news import decode, encode
+
+# PostgreSQL keeps one plan for each statement of a connection, perhaps made while a table was empty, and guesses that
+# LIMIT :most is a tenth of all rows and that `rows(…)` are a hundred. With that it would scan and hash whole tables for
+# the rows of a batch, and sort all runs of a user for one page. Every statement has an index for its rows and their
+# order, so these ways are ruled out. To set this for single statements would cost each of them a round trip.
+_PLANS = {"jit": "off", "plan_cache_mode": "force_generic_plan"} | {
+    f"enable_{way}": "off" for way in ("seqscan", "bitmapscan", "hashjoin", "mergejoin")
+}
+
+# A peer that has lost its power or its network is noticed within 14 seconds, by the server and by us.
+_IDLE_SECONDS, _PROBE_SECONDS, _PROBES, _UNACKNOWLEDGED_MS = 5, 3, 3, 10_000
+_KEEPALIVE = {
+    "tcp_keepalives_idle": str(_IDLE_SECONDS),
+    "tcp_keepalives_interval": str(_PROBE_SECONDS),
+    "tcp_keepalives_count": str(_PROBES),
+    "tcp_user_timeout": str(_UNACKNOWLEDGED_MS),
+}
+
+_NAME = {"application_name": "wakeful"}
+
+# For changes of the schema, and for nodes that wait until another one has made them.
+UNLIMITED = (
+    "SET idle_in_transaction_session_timeout = 0; SET lock_timeout = 0; SET application_name = wakeful_migrating"
+)
+
+# The server itself ends a transaction only while it waits for the next command. A node that stops between preparing a
+# statement and running it, or in the middle of a large answer, leaves a backend that counts as active, with its locks.
+_END_STUCK = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE
+    datname = current_database() AND usename = current_user AND application_name = 'wakeful' AND state = 'active'
+    AND (
+        wait_event = 'ClientRead' AND state_change < clock_timestamp() - interval '{idle} seconds'
+        OR wait_event = 'ClientWrite' AND state_change < clock_timestamp() - interval '{answer} seconds'
+    )
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLimits:
+    """Seconds, made for a lease: within that and five more, another node has taken over."""
+
+    idle: float  # of a transaction between two statements, before the server ends it
+    lock: float  # of a statement that waits for a row lock
+    answer: float  # until the answer to a statement: the connection may be dead
+    reach: float  # until a new connection, or the answer to a heartbeat
+
+    @classmethod
+    def of_lease(cls, lease: timedelta) -> "SessionLimits":
+        seconds = lease.total_seconds()
+        return cls(
+            # There are three heartbeats per lease, and one of them may have to wait for a row lock.
+            idle=min(5.0, max(1.0, seconds / 3)),
+            lock=1.5,  # more than deadlock_timeout: a deadlock is found as such, and its work is run again
+            answer=min(20.0, seconds + 3),
+            reach=min(10.0, max(2.0, seconds / 3)),
+        )
+
+    def sql(self, settings: Mapping[str, str] | None = None) -> str:
+        """Return the SET statements for a new connection; the settings win over the limits."""
+        limits = {
+            "idle_in_transaction_session_timeout": f"{self.idle * 1000:.0f}",
+            "lock_timeout": f"{self.lock * 1000:.0f}",
+        }
+        whole = _NAME | _PLANS | _KEEPALIVE | limits | dict(settings or {})
+        return "; ".join(f"SET {name} = {value}" for name, value in whole.items())
+
+    @property
+    def end_stuck(self) -> str:
+        """Return the query that ends the connections of stopped nodes which the server does not end by itself."""
+        return _END_STUCK.format(idle=self.idle, answer=self.answer)
+
+
+def keep_alive(connection: "asyncpg.Connection[Any]") -> None:
+    """Turn on TCP keepalive, so that a dead server is noticed; nothing to do on a UNIX socket."""
+    transport: Any = connection._transport  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
+    line: socket.socket | None = transport.get_extra_info("socket")
+    if line is None or line.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", _IDLE_SECONDS),
+        ("TCP_KEEPINTVL", _PROBE_SECONDS),
+        ("TCP_KEEPCNT", _PROBES),
+        ("TCP_USER_TIMEOUT", _UNACKNOWLEDGED_MS),
+    ):
+        option: int | None = getattr(socket, name, None)  # not every system has each
+        if option is not None:
+            line.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+# PostgreSQL's errors as errors of the store, with a text that says what to do.
+
+
+# The connection was lost, or none could be opened.
+LOST = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # raised when a connection is lost between two messages of one request
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.IdleSessionTimeoutError,
+    OSError,
+)
+
+_ENDED_BY_SERVER = (
+    asyncpg.AdminShutdownError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.IdleSessionTimeoutError,
+)
+_TRY_AGAIN = "Try again in a moment"
+_REFUSALS: dict[type[Exception], str] = {
+    asyncpg.OutOfMemoryError: "PostgreSQL is out of memory. Nothing was changed. Give its machine more memory, or "
+    "lower work_mem and max_connections",
+    asyncpg.TooManyConnectionsError: "PostgreSQL has no connection left for this server. Nothing was changed. Raise "
+    "max_connections, or close other clients of it",
+    asyncpg.InsufficientResourcesError: "PostgreSQL has run out of a resource. Nothing was changed. Its log says which",
+    asyncpg.QueryCanceledError: "PostgreSQL cut off a statement that took too long, or that someone cancelled. Nothing "
+    "was changed. Look at statement_timeout and at what keeps the server busy",
+    asyncpg.PostgresSystemError: "PostgreSQL cannot use its files. Look at its disk and its log",
+    asyncpg.InvalidAuthorizationSpecificationError: "PostgreSQL refuses the login of this server. Check the user and "
+    "the password in WAKEFUL_DATABASE_URL",
+    asyncpg.InvalidCatalogNameError: "PostgreSQL does not have the database that WAKEFUL_DATABASE_URL names. "
+    "Create it, or correct the name",
+    asyncpg.InsufficientPrivilegeError: "PostgreSQL does not let the user of this server do this. Nothing was changed. "
+    "Make it the owner of its tables",
+}
+
+
+@contextmanager
+def errors_named(*, may_be_done: bool = False) -> Generator[None]:
+    """Translate errors of the block; `may_be_done` if it commits, so that a lost answer leaves the commit in doubt."""
+    try:
+        yield
+    except asyncpg.ForeignKeyViolationError as error:
+        raise BrokenReference(str(error)) from error
+    except asyncpg.LockNotAvailableError as error:
+        raise StoreBusy from error
+    except LOST as error:
+        raise _lost(error, may_be_done) from error
+    except asyncpg.DiskFullError as error:
+        raise StoreFull("PostgreSQL's data") from error
+    except asyncpg.ReadOnlySQLTransactionError as error:
+        raise StoreReadOnly(
+            "PostgreSQL is read-only, so nothing was changed. If it is a standby, point WAKEFUL_DATABASE_URL at the "
+            f"primary; otherwise turn default_transaction_read_only off. It said: {error}."
+        ) from error
+    except tuple(_REFUSALS) as error:
+        words = next(words for kind, words in _REFUSALS.items() if isinstance(error, kind))
+        raise StoreUnavailable(f"{words}. It said: {error}.") from error
+
+
+def _lost(error: Exception, may_be_done: bool) -> StoreUnavailable:
+    said = f"PostgreSQL does not answer ({type(error).__name__}: {error})."
+    # Before the server ends a connection with one of these errors, it has confirmed every commit: anything else was
+    # rolled back. After any other loss, a commit may have been made.
+    if any(isinstance(each, _ENDED_BY_SERVER) for each in (error, error.__cause__)):
+        may_be_done = False
+    # After a timeout, waiting for another one would not help.
+    kind = StoreUnavailable if isinstance(error, TimeoutError) else ConnectionLost
+    if may_be_done:
+        return kind(f"{said} {_TRY_AGAIN}, but look first: the change may have been made.", is_in_doubt=True)
+    return kind(f"{said} Nothing was changed. {_TRY_AGAIN}.")
+
+
+# The shared store: PostgreSQL, any number of nodes.
+
 
 T = TypeVar("T")
 

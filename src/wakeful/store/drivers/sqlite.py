@@ -1,7 +1,6 @@
 """The embedded store: one SQLite file, one process, and a thread each to write, to read and to checkpoint."""
-# apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
-# pyright: reportUnknownMemberType=false
 
+# pyright: reportUnknownMemberType=false
 import contextlib
 import fcntl
 import os
@@ -12,13 +11,14 @@ from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
-from wakeful.domain.resources import remedy_of
+from wakeful.core.errors import StoreUnavailable
+from wakeful.core.resources import remedy_of
 from wakeful.store.drivers.database import Deliver, Params, Row, SideConnection, Statements, Work
-from wakeful.store.drivers.sequence import Loss
-from wakeful.store.drivers.sequence import Sequence as StoreSequence
-from wakeful.store.drivers.sqlite_thread import SqliteStatements, SqliteThread, name_errors, transaction
-from wakeful.store.errors import StoreClosed, StoreInUse, StoreUnavailable, StoreUnreadable
+from wakeful.store.drivers.sqlite_thread import Loss, SqliteStatements, SqliteThread, name_errors, transaction
+from wakeful.store.drivers.sqlite_thread import Sequence as StoreSequence
+from wakeful.store.errors import StoreClosed, StoreInUse, StoreUnreadable
 
+# apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
 T = TypeVar("T")
 
 _BUSY_MS = 20_000

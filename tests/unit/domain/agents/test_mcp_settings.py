@@ -2,17 +2,10 @@
 
 import pytest
 
-from wakeful.config import ConfigError, load_settings
-from wakeful.domain.agents.mcp_servers import (
-    BUILT_IN,
-    McpServer,
-    ambiguous_names,
-    hide_secrets,
-    may_be_of,
-    plain_name,
-    tool_name,
-)
-from wakeful.tools.mcp.servers import _describe
+from wakeful.config.settings import ConfigError, load_settings
+from wakeful.core.tool_names import BUILT_IN, ambiguous_names, may_be_of, plain_name, tool_name
+from wakeful.mcp.rules import McpServer, hide_secrets
+from wakeful.mcp.servers import _describe
 
 GOOD = """
 [mcp.files]

@@ -5,12 +5,11 @@ import os
 import pytest
 
 from harness import Harness, tool_context
-from wakeful.domain.agents import skills
-from wakeful.domain.agents.instruction_files import MAX_AGENTS_FILE
-from wakeful.domain.values import replace
-from wakeful.tools.files import file_tools
-from wakeful.tools.registry import Tools
-from wakeful.tools.skills import skill_tools
+from wakeful.agents.tools import file_tools, skill_tools
+from wakeful.core.values import replace
+from wakeful.homes import instructions as skills
+from wakeful.homes.instructions import MAX_AGENTS_FILE
+from wakeful.toolbox.registry import Tools
 
 REPORT = "---\nname: weekly-report\ndescription: 'How the report is made'\n---\n\n# Report\n\nCount the rows.\n"
 
@@ -78,7 +77,7 @@ def context(harness, *, may_write=False, **more):
     ],
 )
 def test_a_file_has_a_name_a_description_and_a_body(text, name, description, body):
-    skill = skills.read("file.md", text)
+    skill = skills.read_skill("file.md", text)
     assert (skill.name, skill.description, skill.body) == (name, description, body)
 
 

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wakeful.domain.bounds.bounds import (
+from wakeful.core.types import FOREVER, Pause
+from wakeful.core.zones import load_zone
+from wakeful.timing.bounds import (
     PRESETS,
     BadBounds,
     check_bounds,
@@ -14,8 +16,6 @@ from wakeful.domain.bounds.bounds import (
     local_day_start,
     next_midnight,
 )
-from wakeful.domain.types import FOREVER, Pause
-from wakeful.domain.zones import load_zone
 
 BERLIN = "Europe/Berlin"
 AMBIENT, REACTIVE = PRESETS["ambient"], PRESETS["reactive"]

@@ -6,11 +6,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from conftest import IS_LONG
-from wakeful.domain.bounds.bounds import PRESETS, free_from, local_day_start, next_midnight
-from wakeful.domain.bounds.clamp import BookingRefused, Clamped, clamp
-from wakeful.domain.errors import LimitReached
-from wakeful.domain.types import FOREVER, Bounds, Pause
-from wakeful.domain.zones import load_zone
+from wakeful.core.errors import LimitReached
+from wakeful.core.types import FOREVER, Bounds, Pause
+from wakeful.core.zones import load_zone
+from wakeful.timing.bounds import PRESETS, BookingRefused, Clamped, clamp, free_from, local_day_start, next_midnight
 
 BERLIN = "Europe/Berlin"
 AMBIENT, REACTIVE, MANUAL = PRESETS["ambient"], PRESETS["reactive"], PRESETS["manual"]

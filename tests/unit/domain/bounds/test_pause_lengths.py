@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from wakeful.domain.bounds.pauses import BadPause, end_of
+from wakeful.timing.bounds import BadPause, end_of
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 

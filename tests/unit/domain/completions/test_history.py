@@ -4,11 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from wakeful.domain.completions import history
-from wakeful.domain.completions.answer import AnswerPieces, Piece, finish_reason
-from wakeful.domain.completions.request import read_request
-from wakeful.domain.completions.side_requests import is_side_request
-from wakeful.domain.types import Message
+from wakeful.completions import rules as completions_rules
+from wakeful.completions.rules import AnswerPieces, Piece, finish_reason, is_side_request, read_request
+from wakeful.core.types import Message
 
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
 
@@ -21,7 +19,7 @@ def request(*contents, **more):
 
 
 def keys(asked):
-    return history.keys_of(asked, None, "t", "a")
+    return completions_rules.keys_of(asked, None, "t", "a")
 
 
 def step(role, content, **more):
@@ -47,17 +45,17 @@ def test_an_edited_history_has_another_key(other):
 
 def test_another_token_or_agent_has_another_key():
     asked = request("Hi")
-    key = history.read_key("X-Conversation-Id", "c")
-    found = [history.keys_of(asked, key, token, agent) for token in "tu" for agent in "ab"]
+    key = completions_rules.read_key("X-Conversation-Id", "c")
+    found = [completions_rules.keys_of(asked, key, token, agent) for token in "tu" for agent in "ab"]
     assert len({each.after for each in found}) == len({each.client for each in found}) == 4
 
 
 def test_another_person_has_another_key_and_a_request_that_names_none_has_that_of_0_2():
-    key = history.read_key("X-Conversation-Id", "c")
+    key = completions_rules.read_key("X-Conversation-Id", "c")
 
     def keys_for(*names, **body):
         asked = read_request({"model": "m", "messages": [{"role": "user", "content": "Hi"}]} | body, names)
-        return history.keys_of(asked, key, "t", "a")
+        return completions_rules.keys_of(asked, key, "t", "a")
 
     plain = keys_for()
     assert plain.client == "a521c1cfc8997bfdad1411ea52c5d3a65cf1893af8f910e1"
@@ -76,7 +74,7 @@ def test_texts_that_only_join_differently_have_different_keys():
 
 @pytest.mark.parametrize("value", [None, "", " ", "new", "NULL", "undefined", "{{LIBRECHAT_BODY_CONVERSATIONID}}"])
 def test_a_conversation_without_an_id_has_no_key(value):
-    assert history.read_key("X-Conversation-Id", value) is None
+    assert completions_rules.read_key("X-Conversation-Id", value) is None
 
 
 @pytest.mark.parametrize(
@@ -97,7 +95,7 @@ def test_a_conversation_without_an_id_has_no_key(value):
 )
 def test_an_answer_in_a_history_is_compared_with_the_one_that_was_given(given, is_over, kind):
     steps = [step("user", "Hi"), step("assistant", "Let me look."), step("tool", "x"), step("assistant", "Done.")]
-    assert history.compare_answer(given, steps, is_over=is_over) == kind
+    assert completions_rules.compare_answer(given, steps, is_over=is_over) == kind
 
 
 LONG = "a b" * 100  # 200 characters without its spaces
@@ -116,20 +114,22 @@ LONG = "a b" * 100  # 200 characters without its spaces
     ],
 )
 def test_a_part_of_an_answer_has_200_characters(given, said, is_over, kind):
-    assert history.compare_answer(given, [step("user", "Hi"), step("assistant", said)], is_over=is_over) == kind
+    assert (
+        completions_rules.compare_answer(given, [step("user", "Hi"), step("assistant", said)], is_over=is_over) == kind
+    )
 
 
 def test_a_question_that_was_edited_does_not_follow():
     steps = [step("user", "How are you?")]
-    assert history.is_next(request("Hi", "Hello", " How are  you?", "Fine", "And?"), steps)
-    assert not history.is_next(request("Hi", "Hello", "How old are you?", "Fine", "And?"), steps)
-    assert not history.is_next(request("How are you?"), steps)
+    assert completions_rules.is_next(request("Hi", "Hello", " How are  you?", "Fine", "And?"), steps)
+    assert not completions_rules.is_next(request("Hi", "Hello", "How old are you?", "Fine", "And?"), steps)
+    assert not completions_rules.is_next(request("How are you?"), steps)
 
 
 def test_documents_around_a_question_do_not_count():
     asked = '### Task:\nAnswer from the context.\n\n<context>\n<source id="1">Tea</source>\n</context>\n\nWhen?'
     assert keys(request(asked)).after == keys(request("When?")).after != keys(request("Where?")).after
-    assert history.is_next(request("When?", "At five", "Sure?"), [step("user", asked)])
+    assert completions_rules.is_next(request("When?", "At five", "Sure?"), [step("user", asked)])
 
 
 def test_text_of_several_turns_is_apart_and_a_note_at_the_end_is_said():

@@ -4,8 +4,8 @@ from time import process_time
 
 import pytest
 
-from wakeful.domain.doors.brief import GOOD_FORM, NOTIFY_FORM, BriefRefused, check_brief, find_problem
-from wakeful.domain.errors import Invalid
+from wakeful.core.errors import Invalid
+from wakeful.timing.brief import GOOD_FORM, NOTIFY_FORM, BriefRefused, check_brief, find_problem
 
 TOOLS = ("read_file", "write_file", "fetch_url", "shell", "notify", "db_query", "schedule_recall")
 TABLES = ("signups", "price_history", "open_goals")

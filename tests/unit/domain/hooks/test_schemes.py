@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from wakeful.domain.hooks import schemes
-from wakeful.domain.hooks.schemes import BadSecret, Unproven
+from wakeful.hooks import schemes
+from wakeful.hooks.schemes import BadSecret, Unproven
 
 AT = datetime.fromtimestamp(1614265330, UTC)
 

@@ -6,9 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from wakeful.domain.errors import Invalid
-from wakeful.domain.hooks import webhooks as rules
-from wakeful.domain.hooks.webhooks import BadWebhookAddress, Reply, Webhook, WebhookMessage
+from wakeful.core.errors import Invalid
+from wakeful.core.records import Webhook, WebhookMessage
+from wakeful.delivery.rules import Reply
+from wakeful.webhooks import rules
+from wakeful.webhooks.rules import BadWebhookAddress
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 DOWN = Reply(error="it cannot be reached")

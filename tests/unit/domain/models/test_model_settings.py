@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakeful.config import ConfigError, load_settings, secrets_of
+from wakeful.config.settings import ConfigError, load_settings, secrets_of
 
 FULL = """
 [models.local]

@@ -2,8 +2,7 @@
 
 import pytest
 
-from wakeful.domain.models.models import check_name, suggest_name
-from wakeful.domain.models.names import NoSuchModel, check_written, is_provider
+from wakeful.models.rules import NoSuchModel, check_name, check_written, is_provider, suggest_name
 
 
 @pytest.mark.parametrize(

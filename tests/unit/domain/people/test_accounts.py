@@ -2,9 +2,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from wakeful.domain.people import accounts
-from wakeful.domain.people.accounts import SCOPES, Identity
-from wakeful.domain.types import User
+from wakeful.core import identity
+from wakeful.core.identity import SCOPES, Identity
+from wakeful.core.types import User
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 ADA = User(id="ada", name="Ada", role="owner", created_at=NOON)
@@ -19,67 +19,67 @@ def caller(user=ADA, scope="admin"):
 @pytest.mark.parametrize("needed", SCOPES)
 def test_each_scope_includes_the_ones_before_it(held, needed):
     order = ["read", "chat", "schedule", "admin"]
-    assert accounts.includes(held, needed) == (order.index(held) >= order.index(needed))
+    assert identity.includes(held, needed) == (order.index(held) >= order.index(needed))
 
 
 def test_a_scope_that_is_too_small_is_named_beside_the_one_that_is_needed():
-    with pytest.raises(accounts.ScopeTooSmall, match="'schedule'; yours has 'chat'"):
-        accounts.check_scope(caller(scope="chat"), "schedule")
+    with pytest.raises(identity.ScopeTooSmall, match="'schedule'; yours has 'chat'"):
+        identity.check_scope(caller(scope="chat"), "schedule")
 
 
 def test_a_token_cannot_make_one_that_can_do_more():
-    accounts.check_grant(caller(scope="chat"), "chat")
-    with pytest.raises(accounts.ScopeTooLarge):
-        accounts.check_grant(caller(scope="chat"), "schedule")
+    identity.check_grant(caller(scope="chat"), "chat")
+    with pytest.raises(identity.ScopeTooLarge):
+        identity.check_grant(caller(scope="chat"), "schedule")
 
 
 @pytest.mark.parametrize(
     ("who", "error"),
     [
-        pytest.param(caller(BOB), accounts.OwnersOnly, id="a user with the scope admin"),
-        pytest.param(caller(ADA, "schedule"), accounts.ScopeTooSmall, id="an owner without it"),
+        pytest.param(caller(BOB), identity.OwnersOnly, id="a user with the scope admin"),
+        pytest.param(caller(ADA, "schedule"), identity.ScopeTooSmall, id="an owner without it"),
     ],
 )
 def test_managing_others_needs_the_role_and_the_scope(who, error):
     with pytest.raises(error):
-        accounts.check_manages(who, "somebody else")
+        identity.check_manages(who, "somebody else")
 
 
 def test_everyone_with_the_scope_admin_manages_themselves():
-    accounts.check_manages(caller(BOB), BOB.id)
+    identity.check_manages(caller(BOB), BOB.id)
 
 
 def test_the_last_owner_stays_an_owner():
-    with pytest.raises(accounts.LastOwner):
-        accounts.change_user(ADA, name=None, role="user", owners=[ADA.id])
+    with pytest.raises(identity.LastOwner):
+        identity.change_user(ADA, name=None, role="user", owners=[ADA.id])
 
 
 def test_an_owner_beside_another_may_become_a_user():
-    assert accounts.change_user(ADA, name=None, role="user", owners=[ADA.id, "eve"]).role == "user"
+    assert identity.change_user(ADA, name=None, role="user", owners=[ADA.id, "eve"]).role == "user"
 
 
 def test_the_last_owner_may_be_renamed():
-    renamed = accounts.change_user(ADA, name="Countess", role="owner", owners=[ADA.id])
+    renamed = identity.change_user(ADA, name="Countess", role="owner", owners=[ADA.id])
     assert (renamed.name, renamed.role) == ("Countess", "owner")
 
 
 def test_an_expiry_is_kept_in_utc():
     given = (NOON + timedelta(hours=1)).astimezone(timezone(timedelta(hours=5)))
-    assert accounts.read_expiry(given, NOON).isoformat() == "2026-03-02T13:00:00+00:00"
+    assert identity.read_expiry(given, NOON).isoformat() == "2026-03-02T13:00:00+00:00"
 
 
 @pytest.mark.parametrize(
     ("expires_at", "error"),
     [
-        pytest.param(NOON, accounts.ExpiresInThePast, id="now"),
+        pytest.param(NOON, identity.ExpiresInThePast, id="now"),
         pytest.param(
-            datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=23))), accounts.ExpiresInThePast, id="before the calendar"
+            datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=23))), identity.ExpiresInThePast, id="before the calendar"
         ),
         pytest.param(
-            datetime(9999, 12, 31, 23, tzinfo=timezone(-timedelta(hours=23))), accounts.ExpiresTooLate, id="after it"
+            datetime(9999, 12, 31, 23, tzinfo=timezone(-timedelta(hours=23))), identity.ExpiresTooLate, id="after it"
         ),
     ],
 )
 def test_an_expiry_that_cannot_be_is_refused(expires_at, error):
     with pytest.raises(error):
-        accounts.read_expiry(expires_at, NOON)
+        identity.read_expiry(expires_at, NOON)

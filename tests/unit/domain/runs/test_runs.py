@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from harness import HOUR, MINUTE, NOON, SECOND
-from wakeful.domain.bounds.limits import Rules
-from wakeful.domain.runs import runs
-from wakeful.domain.types import Run
+from wakeful.core.types import Rules, Run
+from wakeful.runs import rules as runs_rules
+from wakeful.sessions.service import SessionBusy
 
 RULES = Rules()
 HEADLESS = Run(
@@ -35,14 +35,14 @@ CHAT = replace(HEADLESS, wake_id=None, kind=None, trigger="message", scheduled_b
 @pytest.mark.parametrize("run", [HEADLESS, CHAT], ids=["headless", "chat"])
 @pytest.mark.parametrize("attempt", [1, 2])
 def test_a_lost_run_is_tried_again(run, attempt):
-    after = runs.recover(replace(run, attempt=attempt), NOON + MINUTE, RULES)
+    after = runs_rules.recover(replace(run, attempt=attempt), NOON + MINUTE, RULES)
     assert (after.status, after.reason, after.is_resuming, after.finished_at) == ("queued", "resumed", True, None)
     assert (after.owner, after.lease_until, after.attempt) == (None, None, attempt)
 
 
 @pytest.mark.parametrize("run", [HEADLESS, CHAT], ids=["headless", "chat"])
 def test_the_third_attempt_is_the_last(run):
-    after = runs.recover(replace(run, attempt=3), NOON + MINUTE, RULES)
+    after = runs_rules.recover(replace(run, attempt=3), NOON + MINUTE, RULES)
     assert (after.status, after.reason, after.finished_at) == ("interrupted", "attempts_used_up", NOON + MINUTE)
     assert "3 times" in after.error
 
@@ -51,12 +51,12 @@ def test_the_third_attempt_is_the_last(run):
 @pytest.mark.parametrize("attempt", [1, 2, 3])
 def test_a_start_that_reached_no_call_spends_no_attempt(run, attempt):
     lost = replace(run, attempt=attempt, has_called=False, lost_starts=7)
-    after = runs.recover(lost, NOON + MINUTE, RULES)
+    after = runs_rules.recover(lost, NOON + MINUTE, RULES)
     assert (after.status, after.reason, after.attempt, after.lost_starts) == ("queued", "resumed", attempt - 1, 8)
 
 
 def test_a_run_that_never_reaches_a_call_is_given_up_with_words():
-    after = runs.recover(replace(HEADLESS, has_called=False, lost_starts=49), NOON + MINUTE, RULES)
+    after = runs_rules.recover(replace(HEADLESS, has_called=False, lost_starts=49), NOON + MINUTE, RULES)
     assert (after.status, after.reason, after.attempt) == ("interrupted", "starts_used_up", 0)
     assert after.error == "The process died 50 times before this run reached a model or tool call."
 
@@ -65,20 +65,20 @@ def test_a_run_that_never_reaches_a_call_is_given_up_with_words():
     ("away", "status"), [(10 * MINUTE, "queued"), (10 * MINUTE + SECOND, "interrupted"), (HOUR, "interrupted")]
 )
 def test_a_chat_run_is_not_taken_up_after_ten_minutes(away, status):
-    assert runs.recover(CHAT, CHAT.lease_until + away, RULES).status == status
+    assert runs_rules.recover(CHAT, CHAT.lease_until + away, RULES).status == status
 
 
 def test_a_headless_run_is_taken_up_however_late():
-    assert runs.recover(HEADLESS, NOON + 100 * HOUR, RULES).status == "queued"
+    assert runs_rules.recover(HEADLESS, NOON + 100 * HOUR, RULES).status == "queued"
 
 
 @pytest.mark.parametrize("attempt", [1, 3])
 def test_a_lost_run_that_was_asked_to_stop_is_stopped(attempt):
     asked = replace(HEADLESS, attempt=attempt, stop_requested_at=NOON + SECOND)
-    after = runs.recover(asked, NOON + MINUTE, RULES)
+    after = runs_rules.recover(asked, NOON + MINUTE, RULES)
     assert (after.status, after.reason, after.finished_at) == ("stopped", "stopped", NOON + MINUTE)
 
 
 @pytest.mark.parametrize(("run", "what"), [(HEADLESS, "a scheduled run"), (CHAT, "another message")])
 def test_a_busy_session_says_what_it_is_busy_with(run, what):
-    assert what in runs.SessionBusy(run).message
+    assert what in SessionBusy(run).message

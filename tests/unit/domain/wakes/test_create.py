@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from harness import DAY, HOUR, NOON, SECOND
-from wakeful.domain.bounds.limits import Rules
-from wakeful.domain.errors import Invalid
-from wakeful.domain.wakes.create import create
+from wakeful.core.errors import Invalid
+from wakeful.core.types import Rules
+from wakeful.timing.lifecycle import create
 
 DEFAULTS = {
     "kind": "recall",

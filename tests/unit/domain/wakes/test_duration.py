@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.domain.wakes.duration import format_duration, read_duration
+from wakeful.core.zones import format_duration, read_duration
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 

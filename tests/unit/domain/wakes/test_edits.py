@@ -5,13 +5,11 @@ from dataclasses import replace
 import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND
-from wakeful.domain import ids
-from wakeful.domain.bounds.limits import Rules
-from wakeful.domain.errors import Invalid
-from wakeful.domain.types import FOREVER
-from wakeful.domain.wakes import edits
-from wakeful.domain.wakes.create import create
-from wakeful.domain.wakes.edits import WakeFiresOnce, WakeNotLive
+from wakeful.core import ids
+from wakeful.core.errors import Invalid
+from wakeful.core.types import FOREVER, Rules
+from wakeful.timing import lifecycle
+from wakeful.timing.lifecycle import WakeFiresOnce, WakeNotLive, create
 
 RULES = Rules()
 DEFAULTS = {
@@ -49,7 +47,7 @@ NINE = make(call_type="recurring", cron="0 9 * * *")
     ],
 )
 def test_skip_moves_to_the_next_time_and_never_into_the_past(now, due, covers):
-    verdict = edits.skip(HOURLY, now)
+    verdict = lifecycle.skip(HOURLY, now)
     assert verdict.wake.nominal_at == verdict.wake.attempt_at == due
     [row] = verdict.runs
     assert (row.status, row.reason, row.nominal_at, row.covers) == (
@@ -61,17 +59,17 @@ def test_skip_moves_to_the_next_time_and_never_into_the_past(now, due, covers):
 
 
 def test_skipping_the_last_instant_ends_the_wake():
-    ended = edits.skip(replace(HOURLY, until=NOON + HOUR), NOON).wake
+    ended = lifecycle.skip(replace(HOURLY, until=NOON + HOUR), NOON).wake
     assert (ended.status, ended.reason) == ("fired", "until")
 
 
 def test_skip_takes_no_run_of_so_many():
-    assert edits.skip(replace(HOURLY, max_runs=1), NOON).wake.status == "pending"
+    assert lifecycle.skip(replace(HOURLY, max_runs=1), NOON).wake.status == "pending"
 
 
 def test_skip_needs_a_recurring_wake():
     with pytest.raises(WakeFiresOnce):
-        edits.skip(ONCE, NOON)
+        lifecycle.skip(ONCE, NOON)
 
 
 # ── Editing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -82,7 +80,7 @@ OVERDUE = replace(  # due at one, and put off since
 
 
 def edit(wake, now=NOON, **changes):
-    return edits.edit(wake, changes, now, RULES)
+    return lifecycle.edit(wake, changes, now, RULES)
 
 
 def test_a_new_time_starts_afresh():
@@ -150,14 +148,14 @@ def test_only_a_pending_wake_can_be_edited_or_run_by_hand(status):
     with pytest.raises(WakeNotLive):
         edit(wake, comment="x")
     with pytest.raises(WakeNotLive):
-        edits.run_now(wake, NOON)
+        lifecycle.run_now(wake, NOON)
 
 
 # ── Run now ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_run_now_uses_up_a_once_wake():
-    verdict = edits.run_now(ONCE, NOON)
+    verdict = lifecycle.run_now(ONCE, NOON)
     [run] = verdict.runs
     assert (run.trigger, run.covers, run.nominal_at, run.id) == (
         "run_now",
@@ -169,21 +167,21 @@ def test_run_now_uses_up_a_once_wake():
 
 
 def test_run_now_of_a_recurring_wake_is_an_extra_run():
-    verdict = edits.run_now(HOURLY, NOON)
+    verdict = lifecycle.run_now(HOURLY, NOON)
     [run] = verdict.runs
     assert (run.trigger, run.covers, run.nominal_at) == ("run_now", 0, NOON)
     assert (verdict.wake.nominal_at, verdict.wake.runs_started) == (NOON + HOUR, 0)
 
 
 def test_two_extra_runs_are_two():
-    assert edits.run_now(HOURLY, NOON).runs[0].id != edits.run_now(HOURLY, NOON).runs[0].id
+    assert lifecycle.run_now(HOURLY, NOON).runs[0].id != lifecycle.run_now(HOURLY, NOON).runs[0].id
 
 
 # ── Failing and ending ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def failed(times, wake=HOURLY, now=NOON + MINUTE):
-    return edits.back_off(replace(wake, failures=times - 1), now, RULES)
+    return lifecycle.back_off(replace(wake, failures=times - 1), now, RULES)
 
 
 @pytest.mark.parametrize(
@@ -220,11 +218,11 @@ def test_a_wake_that_has_ended_is_not_brought_back():
 
 @pytest.mark.parametrize("status", ["pending", "queued"])
 def test_a_live_wake_can_be_cancelled(status):
-    ended = edits.cancel(replace(ONCE, status=status), "no longer needed", NOON)
+    ended = lifecycle.cancel(replace(ONCE, status=status), "no longer needed", NOON)
     assert (ended.status, ended.reason, ended.is_live) == ("cancelled", "no longer needed", False)
 
 
 @pytest.mark.parametrize(("status", "advice"), [("running", "Stop its run"), ("fired", "Book a new one")])
 def test_a_wake_that_is_no_longer_live_cannot_be_cancelled(status, advice):
     with pytest.raises(WakeNotLive, match=advice):
-        edits.cancel(replace(ONCE, status=status), None, NOON)
+        lifecycle.cancel(replace(ONCE, status=status), None, NOON)

@@ -6,10 +6,9 @@ from datetime import timedelta
 import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND
-from wakeful.domain.bounds.limits import Rules
-from wakeful.domain.types import FOREVER, Decision, Run
-from wakeful.domain.wakes import edits, explain
-from wakeful.domain.wakes.create import RequestedTime, create
+from wakeful.core.types import FOREVER, Decision, Rules, Run
+from wakeful.timing import explain, lifecycle
+from wakeful.timing.lifecycle import RequestedTime, create
 
 
 def booked(**more):
@@ -58,7 +57,7 @@ def iso(at):
 
 
 def test_a_booking_comes_first_even_if_another_node_ended_it_by_an_earlier_clock():
-    replaced = edits.supersede(booked(), NOON - SECOND)
+    replaced = lifecycle.supersede(booked(), NOON - SECOND)
     assert [said.code for said in explain.explain(replaced, [], [])] == ["booked", "wake_superseded"]
 
 

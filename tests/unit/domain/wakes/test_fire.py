@@ -6,13 +6,12 @@ from datetime import time
 import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND
-from wakeful.domain import ids
-from wakeful.domain.bounds.bounds import PRESETS
-from wakeful.domain.bounds.limits import Rules
-from wakeful.domain.types import FOREVER, Pause
-from wakeful.domain.wakes import fire as rule
-from wakeful.domain.wakes.create import create
-from wakeful.domain.wakes.fire import Facts
+from wakeful.core import ids
+from wakeful.core.types import FOREVER, Pause, Rules
+from wakeful.timing import fire as rule
+from wakeful.timing.bounds import PRESETS
+from wakeful.timing.fire import Facts
+from wakeful.timing.lifecycle import create
 
 RULES = Rules()
 QUIET = replace(PRESETS["reactive"], quiet_from=time(11), quiet_to=time(14))

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND
-from wakeful.domain.bounds.limits import Rules
-from wakeful.domain.wakes.create import create
-from wakeful.domain.wakes.missed import Lateness, Piece, divide, join
-from wakeful.domain.wakes.recurrence import Grid
+from wakeful.core.types import Rules
+from wakeful.timing.lifecycle import create
+from wakeful.timing.recurrence import Grid, Lateness, Piece, divide_missed, join_missed
 
 GRACE, MOST = 5 * MINUTE, 10
 
@@ -38,7 +37,7 @@ def make_wake(on_miss="run_once", *, every=HOUR, missed_at=None, **changes):
 
 def plan(wake, now, most=MOST):
     lateness = Lateness(wake.first_due_at or now, is_missed=wake.is_missed, grace=GRACE)
-    return divide(wake, lateness, now, most=most)
+    return divide_missed(wake, lateness, now, most=most)
 
 
 def test_an_instant_on_time_is_one_run_and_the_next_is_on_the_grid():
@@ -130,7 +129,7 @@ def test_nothing_is_planned_after_the_end(on_miss, until, count, next_at):
 
 
 def test_pieces_that_follow_each_other_join_into_one():
-    assert join([Piece(NOON, 1), Piece(NOON + HOUR, 4)]) == Piece(NOON, 5)
+    assert join_missed([Piece(NOON, 1), Piece(NOON + HOUR, 4)]) == Piece(NOON, 5)
 
 
 @given(

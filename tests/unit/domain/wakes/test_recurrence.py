@@ -12,10 +12,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from conftest import IS_LONG
-from wakeful.domain.errors import Invalid
-from wakeful.domain.types import FOREVER, Wake
-from wakeful.domain.wakes.recurrence import BadCron, Grid, RecurrenceUnclear, Span, check_cron
-from wakeful.domain.zones import load_zone, resolve_wall_clock
+from wakeful.core.errors import Invalid
+from wakeful.core.types import FOREVER, Wake
+from wakeful.core.zones import load_zone, resolve_wall_clock
+from wakeful.timing.recurrence import BadCron, Grid, RecurrenceUnclear, Span, check_cron
 
 NOW = datetime(2026, 7, 1, 8, 0, tzinfo=UTC)
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

@@ -5,7 +5,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from conftest import IS_LONG
-from wakeful.domain.wakes.when import (
+from wakeful.core.zones import UnknownZone, load_zone, offset_zone
+from wakeful.timing.when import (
     FORMS,
     MAX_LENGTH,
     BadWhen,
@@ -17,7 +18,6 @@ from wakeful.domain.wakes.when import (
     WhenUnreadable,
     parse_when,
 )
-from wakeful.domain.zones import UnknownZone, load_zone, offset_zone
 
 BERLIN = "Europe/Berlin"
 NOW = datetime(2026, 7, 1, 8, 0, tzinfo=UTC)  # a Wednesday, 10:00 in Berlin

@@ -8,15 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND
-from wakeful.domain.bounds.limits import Rules
-from wakeful.domain.inbox import channels
-from wakeful.domain.people import accounts
-from wakeful.domain.types import FOREVER, Channel, Pause, User
-from wakeful.domain.wakes import edits
-from wakeful.domain.wakes.create import create
-from wakeful.domain.wakes.fire import Facts, fire
-from wakeful.domain.wakes.recurrence import Grid
-from wakeful.domain.wakes.wrong_clock import replan, restart_pause
+from wakeful.core import identity
+from wakeful.core.types import FOREVER, Channel, Pause, Rules, User
+from wakeful.delivery import rules as delivery_rules
+from wakeful.timing import lifecycle
+from wakeful.timing.fire import Facts, fire, replan, restart_pause
+from wakeful.timing.lifecycle import create
+from wakeful.timing.recurrence import Grid
 
 RULES = [{"every": 10 * SECOND}, {"every": HOUR}, {"every": 7 * DAY}, {"cron": "* * * * *"}, {"cron": "30 2 * * 1"}]
 AGES = [MINUTE, HOUR, DAY, 26_000 * DAY]
@@ -100,9 +98,10 @@ def test_a_cron_time_that_comes_again_does_not_fire_again():
     "wake",
     [
         pytest.param(make(every=5 * MINUTE, at=NOON + DAY), id="the first time"),
-        pytest.param(edits.skip(make(every=5 * MINUTE, at=NOON + 4 * MINUTE), NOON).wake, id="one left out"),
+        pytest.param(lifecycle.skip(make(every=5 * MINUTE, at=NOON + 4 * MINUTE), NOON).wake, id="one left out"),
         pytest.param(
-            edits.edit(make(every=5 * MINUTE), {"nominal_at": NOON + 3 * HOUR}, NOON, Rules()), id="another next time"
+            lifecycle.edit(make(every=5 * MINUTE), {"nominal_at": NOON + 3 * HOUR}, NOON, Rules()),
+            id="another next time",
         ),
         pytest.param(make(cron="0 9 * * *", at=NOON + 10 * DAY), id="a rule from a day on"),
         pytest.param(make(at=NOON + HOUR), id="once"),
@@ -141,17 +140,17 @@ def test_a_pause_of_2098_lasts_as_long_as_it_was_to_last(lasts, until):
 def test_an_hour_of_2098_uses_up_no_channel():
     far = NOON + 26_000 * DAY
     channel = Channel(
-        id="1", user_id="user", name="phone", url="", shown="", hour_from=far, hour_count=channels.PER_HOUR,
+        id="1", user_id="user", name="phone", url="", shown="", hour_from=far, hour_count=delivery_rules.PER_HOUR,
         created_at=NOON, updated_at=NOON,
     )  # fmt: skip
-    assert channels.count(channel, far) is None
-    assert channels.count(channel, NOON).hour_count == 1
+    assert delivery_rules.count_message(channel, far) is None
+    assert delivery_rules.count_message(channel, NOON).hour_count == 1
 
 
 def test_a_login_of_2098_is_not_a_fresh_one():
     user = User(id="1", name="Ada", role="owner", created_at=NOON)
-    caller = accounts.Identity(
+    caller = identity.Identity(
         user=user, scope="admin", token_id="1", kind="browser", logged_in_at=NOON + 26_000 * DAY
     )  # fmt: skip
-    with pytest.raises(accounts.LoginTooOld):
-        accounts.check_fresh(caller, NOON)
+    with pytest.raises(identity.LoginTooOld):
+        identity.check_fresh(caller, NOON)

@@ -5,18 +5,18 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from harness import DAY, HOUR, NOON
-from wakeful.domain.types import Wake
-from wakeful.domain.values import replace
-from wakeful.domain.wakes import zone_rules
-from wakeful.domain.zones import load_zone
+from wakeful.core.types import Wake
+from wakeful.core.values import replace
+from wakeful.core.zones import Offsets, load_zone
+from wakeful.timing import zone_rules as timing_zone_rules
 
 BERLIN = "Europe/Berlin"
 NINE = datetime(2026, 3, 3, 8, tzinfo=UTC)  # in Berlin, the day after NOON
 
 
-def plus(hours: float) -> zone_rules.Offsets:
+def plus(hours: float) -> Offsets:
     """The rules of a zone that is always so far ahead of UTC."""
-    return zone_rules.offsets_of(timezone(timedelta(hours=hours)), 2025)
+    return timing_zone_rules.offsets_of(timezone(timedelta(hours=hours)), 2025)
 
 
 def planned(at: datetime, cron: str | None = "0 9 * * *", **changes) -> Wake:
@@ -60,25 +60,25 @@ def planned(at: datetime, cron: str | None = "0 9 * * *", **changes) -> Wake:
     ],
 )
 def test_a_planned_time_keeps_its_wall_clock_time(wake, was, at):
-    after = zone_rules.replan(wake, was, (), NOON)
+    after = timing_zone_rules.replan(wake, was, (), NOON)
     assert (after.nominal_at, after.attempt_at) == (at, at)
 
 
 @pytest.mark.parametrize(("held_until", "attempt_at"), [(NINE - HOUR / 2, NINE), (NINE + DAY, NINE + DAY)])
 def test_a_held_wake_stays_held_and_is_not_tried_before_its_time(held_until, attempt_at):
     wake = planned(NINE - HOUR, attempt_at=held_until, held_by="backoff")
-    after = zone_rules.replan(wake, plus(2), (), NOON)
+    after = timing_zone_rules.replan(wake, plus(2), (), NOON)
     assert (after.nominal_at, after.attempt_at, after.held_by) == (NINE, attempt_at, "backoff")
 
 
 def test_an_instant_that_has_a_run_already_is_not_taken_for_it():
     """A run's id is made from its planned time."""
-    after = zone_rules.replan(planned(NINE - HOUR), plus(2), {NINE}, NOON)
+    after = timing_zone_rules.replan(planned(NINE - HOUR), plus(2), {NINE}, NOON)
     assert after.nominal_at == NINE + timedelta(microseconds=1)
 
 
 def test_offsets_are_those_of_the_zone_around_each_clock_change():
-    found = zone_rules.offsets_of(load_zone(BERLIN), 2026)
+    found = timing_zone_rules.offsets_of(load_zone(BERLIN), 2026)
     assert found[:3] == (
         (datetime(2026, 1, 1, tzinfo=UTC), HOUR),
         (datetime(2026, 3, 29, 1, tzinfo=UTC), 2 * HOUR),

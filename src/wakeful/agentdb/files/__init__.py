@@ -1,1 +1,0 @@
-"""The file itself: opening, quota, reclaiming space, upgrades."""

@@ -1,1 +1,0 @@
-"""Changes to an agent's database: the changelog, undo, snapshots."""

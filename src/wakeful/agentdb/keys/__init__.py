@@ -1,1 +1,0 @@
-"""Keys: one for each agent's file, wrapped with the device key."""

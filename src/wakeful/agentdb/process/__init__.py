@@ -1,1 +1,0 @@
-"""The worker processes that run SQL, and the requests they are sent."""

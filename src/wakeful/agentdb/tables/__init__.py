@@ -1,1 +1,0 @@
-"""Tables, rows, views and queries of an agent's database."""

@@ -1,0 +1,1 @@
+"""Agents: their settings, skills and instruction files, and the tools for their files."""

@@ -1,1 +1,0 @@
-"""`wakeful backup` and `wakeful restore`."""

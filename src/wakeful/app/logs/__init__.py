@@ -1,1 +1,0 @@
-"""Log lines on standard error and in memory, with secrets redacted."""

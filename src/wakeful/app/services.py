@@ -1,0 +1,350 @@
+"""Builds the base of a node: clock, store and device key."""
+
+import socket
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from importlib.metadata import version
+from pathlib import Path
+from secrets import token_hex
+
+from wakeful.agentdb.engine import DatabaseEngine
+from wakeful.agentdb.keys import Vault
+from wakeful.agents.instruction_files import InstructionFiles
+from wakeful.agents.rules import Known
+from wakeful.agents.service import AgentService, Profiles
+from wakeful.backup.contents import BackupSource
+from wakeful.backup.making import backup_plan, backup_source
+from wakeful.backup.service import Backups, ScheduledBackups
+from wakeful.completions.service import AskAside, Completions
+from wakeful.config.settings import Settings
+from wakeful.core.clock import Clock, ServerClock, SystemClock
+from wakeful.core.device_key import is_recovery_key_unshown, to_recovery_key
+from wakeful.core.hub import Hub
+from wakeful.core.records import NodeIdentity
+from wakeful.core.types import Rules
+from wakeful.database.files import AgentFiles
+from wakeful.database.moving_in import MovingIn
+from wakeful.database.service import AgentData
+from wakeful.datadir.device_key import database_of, device_key_of
+from wakeful.datadir.earlier import MOVED_AGENTS, MOVED_FILE, check_device_key, check_not_moved
+from wakeful.datadir.unfinished_restore import finish_restore
+from wakeful.delivery.pings import PING_SECONDS, Pings
+from wakeful.delivery.process import ChannelProcess
+from wakeful.delivery.push import Push
+from wakeful.delivery.service import Channels, Deliverer
+from wakeful.homes.directories import Directories
+from wakeful.homes.service import CacheFolder, Homes
+from wakeful.hooks.receiving import Receiving
+from wakeful.hooks.rules import tools_inside
+from wakeful.hooks.service import Hooks
+from wakeful.http.services import Services
+from wakeful.mcp.servers import McpServers
+from wakeful.models.service import ModelCatalog, ModelService
+from wakeful.nodes.service import Nodes
+from wakeful.notices.service import NoticeService
+from wakeful.operations.metrics import Metrics
+from wakeful.operations.storage import Retention, Storage
+from wakeful.people.service import Accounts
+from wakeful.runs.approvals import Approvals
+from wakeful.runs.departures import Departures
+from wakeful.runs.service import RunService, RunWaits, Stopping
+from wakeful.sessions.search import Search, SearchIndex
+from wakeful.sessions.service import PresenceService, SessionService, Uploads
+from wakeful.store.store import Store
+from wakeful.stream.feed import Feed
+from wakeful.stream.service import Following, Stream
+from wakeful.telemetry.recent_logs import RecentLogs
+from wakeful.toolbox.registry import ToolCatalog
+from wakeful.wakes.agenda import AgendaService, PauseService
+from wakeful.wakes.bookings import Bookings
+from wakeful.wakes.next_runs import NextRuns
+from wakeful.wakes.recalls import Recalls
+from wakeful.wakes.schedules import Schedules
+from wakeful.wakes.service import WakeService
+from wakeful.webhooks.service import WEBHOOK_SECONDS, WebhookOutbox, Webhooks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """Settings, clock, store and device key of one node."""
+
+    settings: Settings
+    clock: Clock
+    rules: Rules
+    store: Store
+    owner: str  # of this process's claims
+    device_key: bytes
+    recovery_key: str | None  # of a device key that no successful start has shown yet
+    caches: CacheFolder | None  # None: an embedded store, whose files are not caches
+
+    @property
+    def node(self) -> NodeIdentity:
+        """Return what other nodes know of this one."""
+        host = socket.gethostname()
+        return NodeIdentity(
+            owner=self.owner,
+            name=self.settings.node_name or host,
+            version=version("wakeful"),
+            place=f"{host}:{self.settings.data_dir.resolve()}",
+            mcp_servers=tuple(sorted(self.settings.mcp)),
+        )
+
+    @property
+    def lease(self) -> timedelta:
+        return timedelta(seconds=self.settings.lease_seconds)
+
+    @property
+    def agents_dir(self) -> Path:
+        """Return the directory of the agents' folders; on a shared store these are caches, once it is opened."""
+        return self.settings.data_dir / "agents" if self.caches is None else self.caches.path
+
+    def folder_of(self, agent_id: str) -> Path:
+        return self.agents_dir / agent_id
+
+    def workspace_of(self, agent_id: str) -> Path:
+        """Return the directory of an agent's files."""
+        return self.agents_dir / agent_id / "workspace"
+
+
+def build_base(settings: Settings, clock: Clock | None) -> Base:
+    """Create the store without opening it, and on the first start the device key."""
+    finish_restore(settings)
+    check_not_moved(settings)
+    check_device_key(settings)
+    device_key = device_key_of(settings)
+    is_unshown = settings.device_key is None and is_recovery_key_unshown(settings.config_dir)
+    store = Store(database_of(settings, clock))
+    if clock is None:
+        clock = ServerClock(store.read_clock) if store.is_shared else SystemClock()
+    return Base(
+        settings=settings,
+        clock=clock,
+        rules=_rules(settings),
+        store=store,
+        owner=token_hex(8),  # new at every start, so that claims of an earlier process are not taken for this one's
+        device_key=device_key,
+        recovery_key=to_recovery_key(device_key) if is_unshown else None,
+        caches=CacheFolder(settings.data_dir) if store.is_shared else None,
+    )
+
+
+def _rules(settings: Settings) -> Rules:
+    return Rules(
+        grace=timedelta(seconds=settings.grace_seconds),
+        defer_by=timedelta(seconds=settings.defer_seconds),
+        max_deferrals=settings.max_deferrals,
+        runs_per_hour=settings.runs_per_hour,
+        runs_per_token=settings.runs_per_token_per_hour,
+        min_every=timedelta(seconds=settings.min_interval_seconds),
+        max_attempts=settings.max_attempts,
+        outage_hold=timedelta(seconds=settings.outage_hold_seconds),
+    )
+
+
+# Builds the services of a node, which routes, tools and the engine call.
+
+
+def build_services(
+    base: Base, catalog: ToolCatalog, mcp_servers: McpServers, models: ModelService, ask_aside: AskAside
+) -> Services:
+    """Build every service. Some of them check tool names against the catalog, which is filled later."""
+    settings, store, clock, rules = base.settings, base.store, base.clock, base.rules
+    hub = Hub()
+    stream, feed = Stream(store, hub), Feed(store, hub, clock)
+    directories = Directories(store, clock, settings.data_dir, base.device_key, base.owner, base.lease)
+    metrics = Metrics(store, clock, base.node)
+    files = _agent_files(base, directories, metrics)
+    instructions = InstructionFiles(store, clock, files, base.workspace_of)
+    uploads = Uploads(store, clock, files, settings.data_dir / "agents", base.workspace_of)
+    data = AgentData(store, files)
+    wakes = WakeService(store, clock, rules, directories)
+    recalls = Recalls(store, wakes, clock, rules, catalog.names_for, data.names)
+    tools_of, prepare, skills_of = catalog.names_for, catalog.prepare, instructions.skills_of
+    schedules = Schedules(
+        store,
+        wakes,
+        clock,
+        rules,
+        tools_of,
+        prepare,
+        skills_of,
+        lambda: models.catalog.default,
+        models.catalog.provider_string,
+    )
+    next_runs = NextRuns(store, wakes, clock, rules, tools_of, data.views_of)
+    stopping = Stopping(store, clock, rules)
+    search_index = SearchIndex(store, clock)
+    runs = RunService(store, stopping, clock, rules, directories)
+    receiving = Receiving(
+        store,
+        clock,
+        rules,
+        base.device_key,
+        lambda agent: tools_inside({tool.name: tool.toolset for tool in catalog.shown_to(agent, None)}),
+    )
+    channels, push = _channels(base, metrics), _push(base, metrics)
+    source = backup_source(settings, store.database, base.device_key, clock, is_live=True)
+    scheduled_backups = _scheduled_backups(base, source, metrics)
+    departures = Departures(store, clock)
+    agents = _agents(base, files, departures, catalog, models.catalog)
+    return Services(
+        accounts=Accounts(store, clock, departures),
+        agenda=AgendaService(store, clock, rules),
+        agents=agents,
+        approvals=Approvals(store, clock, push),
+        backups=Backups(source, scheduled_backups),
+        bookings=Bookings(store, recalls, schedules, next_runs),
+        channels=channels,
+        completions=Completions(
+            store,
+            clock,
+            rules,
+            agents,
+            runs,
+            Following(stream, hub, runs, clock),
+            metrics,
+            ask_aside,
+            answers_side_requests=settings.v1_side_requests == "answer",
+        ),
+        data=data,
+        deliverer=Deliverer(store, clock, channels, push, base.settings.public_address),
+        departures=departures,
+        directories=directories,
+        feed=feed,
+        hooks=Hooks(store, clock, base.device_key, receiving, tools_of, prepare),
+        hub=hub,
+        instructions=instructions,
+        mcp_states=mcp_servers.states,
+        metrics=metrics,
+        models=models,
+        moving_in=_moving_in(base, directories, files),
+        next_runs=next_runs,
+        nodes=Nodes(store, clock, base.node, directories),
+        notices=NoticeService(store, clock),
+        pauses=PauseService(store, runs, clock),
+        pings=_pings(base, metrics),
+        presence=PresenceService(store, clock, base.owner),
+        profiles=Profiles(store, clock, directories),
+        push=push,
+        recalls=recalls,
+        receiving=receiving,
+        recent_logs=RecentLogs(clock),
+        run_waits=RunWaits(store, clock),
+        runs=runs,
+        scheduled_backups=scheduled_backups,
+        schedules=schedules,
+        search=Search(store, search_index),
+        search_index=search_index,
+        sessions=SessionService(store, clock, uploads),
+        stopping=stopping,
+        storage=Storage(
+            store,
+            clock,
+            settings.data_dir,
+            lambda: base.agents_dir,
+            _retention(settings),
+            search_index,
+            metrics.note_sizes,
+        ),
+        stream=stream,
+        toolset_of=catalog.toolset_of,
+        uploads=uploads,
+        wakes=wakes,
+        webhooks=_webhooks(base, metrics),
+        workspace_of=base.workspace_of,
+    )
+
+
+def _scheduled_backups(base: Base, source: BackupSource, metrics: Metrics) -> ScheduledBackups:
+    plan = backup_plan(base.settings)
+    made = ScheduledBackups(base.store, base.clock, source, base.node.name, plan, metrics.note_backup)
+    every = 0.0 if plan is None else plan.every.total_seconds()
+    metrics.watch("wakeful_backup_interval_seconds", "Interval of scheduled backups; 0: none.", lambda: every)
+    text = "When the last scheduled backup was made, in seconds since 1970; 0: never."
+    metrics.watch("wakeful_backup_last_success_timestamp_seconds", text, lambda: _to_seconds(made.last.finished_at))
+    metrics.watch("wakeful_backup_last_size_bytes", "Size of that backup.", lambda: made.last.size or 0)
+    metrics.watch(
+        "wakeful_backup_failing", "1 while the last attempt of a scheduled backup failed.", lambda: made.last.is_failing
+    )
+    return made
+
+
+def _to_seconds(at: datetime | None) -> float:
+    return 0.0 if at is None else at.timestamp()
+
+
+def _agents(
+    base: Base, files: AgentFiles, departures: Departures, catalog: ToolCatalog, models: ModelCatalog
+) -> AgentService:
+    def known() -> Known:
+        settings = base.settings
+        return Known(
+            mcp_servers=settings.mcp,
+            tools=catalog.toolset_of(),
+            models=models.names,
+            database_mb=settings.agent_database_mb,
+        )
+
+    run_limit = timedelta(seconds=base.settings.run_limit_seconds)
+    return AgentService(base.store, base.clock, run_limit, files.erase_deleted, departures, known=known)
+
+
+def _moving_in(base: Base, directories: Directories, files: AgentFiles) -> MovingIn:
+    data_dir = base.settings.data_dir
+
+    def find_kept() -> Path | None:
+        return data_dir / MOVED_AGENTS if (data_dir / MOVED_FILE).exists() else None
+
+    return MovingIn(base.store, base.clock, directories, files, data_dir / "agents", find_kept)
+
+
+def _agent_files(base: Base, directories: Directories, metrics: Metrics) -> AgentFiles:
+    settings, store = base.settings, base.store
+    engine = DatabaseEngine(max(2, settings.agent_database_workers), on_wait=metrics.note_database_wait)
+    name, text = "wakeful_database_workers", "Worker processes of agents' databases."
+    metrics.watch(name, text, lambda: engine.busy, state="busy")
+    metrics.watch(name, text, lambda: len(engine.workers) - engine.busy, state="idle")
+    vault = Vault(base.folder_of, lambda: base.device_key)
+    homes = None
+    if store.is_shared:
+        homes = Homes(store, base.clock, engine, vault, base.folder_of, base.device_key, base.owner, directories.check)
+    quota = settings.agent_database_mb * 1024 * 1024
+    return AgentFiles(store, base.clock, engine, vault, quota, settings.data_dir / "agents", homes)
+
+
+def _channels(base: Base, metrics: Metrics) -> Channels:
+    private = base.settings.fetch_private_hosts
+    return Channels(base.store, base.clock, _channel_process(base), private, metrics.note_deliveries)
+
+
+def _push(base: Base, metrics: Metrics) -> Push:
+    private, process = base.settings.fetch_private_hosts, _channel_process(base)
+    return Push(base.store, base.clock, base.device_key, process, private, metrics.note_deliveries)
+
+
+def _pings(base: Base, metrics: Metrics) -> Pings:
+    private = base.settings.fetch_private_hosts
+    process = ChannelProcess(private_hosts=private, seconds=PING_SECONDS)
+    return Pings(base.store, base.clock, process, private, metrics.note_ping)
+
+
+def _webhooks(base: Base, metrics: Metrics) -> Webhooks:
+    private, key = base.settings.fetch_private_hosts, base.device_key
+    process = ChannelProcess(private_hosts=private, seconds=WEBHOOK_SECONDS)
+    outbox = WebhookOutbox(base.store, base.clock, key, process, metrics.note_ping)
+    return Webhooks(base.store, base.clock, key, outbox, private)
+
+
+def _channel_process(base: Base) -> ChannelProcess:
+    settings = base.settings
+    return ChannelProcess(private_hosts=settings.fetch_private_hosts, seconds=settings.channel_timeout_seconds)
+
+
+def _retention(settings: Settings) -> Retention:
+    return Retention(
+        events=timedelta(hours=settings.retention_events_hours),
+        skipped=timedelta(days=settings.retention_skipped_days),
+        forget_recalls_after_days=settings.forget_recalls_after_days,
+        runs=timedelta(days=settings.retention_runs_days) or None,
+        sessions=timedelta(days=settings.retention_sessions_days) or None,
+    )

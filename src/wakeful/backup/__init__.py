@@ -1,0 +1,1 @@
+"""Backups and restores: everything in one encrypted file."""

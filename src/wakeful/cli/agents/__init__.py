@@ -1,1 +1,0 @@
-"""Commands for agents and their settings."""

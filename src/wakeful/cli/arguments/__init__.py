@@ -1,1 +1,0 @@
-"""Reading what people type: ids, durations, confirmations."""

@@ -1,1 +1,0 @@
-"""`wakeful db …`: an agent's own database."""

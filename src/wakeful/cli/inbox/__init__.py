@@ -1,1 +1,0 @@
-"""Commands for the inbox and the channels of notifications."""

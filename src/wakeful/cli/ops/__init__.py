@@ -1,1 +1,0 @@
-"""Commands about a server: login, status, doctor, logs, settings, MCP servers."""

@@ -1,1 +1,0 @@
-"""Commands for users, their tokens and time zones."""

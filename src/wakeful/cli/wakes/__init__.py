@@ -1,1 +1,0 @@
-"""Commands for wakes, the agenda and pauses."""

@@ -1,0 +1,1 @@
+"""Chat completions: agents as models of OpenAI's protocol."""

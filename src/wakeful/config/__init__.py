@@ -1,0 +1,1 @@
+"""The settings: the file, the environment, and what each of them may be."""

@@ -1,0 +1,1 @@
+"""What every package may import: types, errors, events, time, texts, the hub."""

@@ -1,0 +1,1 @@
+"""An agent's own database: its file, and its doors for people, programs and models."""

@@ -1,0 +1,1 @@
+"""Delivery outside of the inbox: channels, push messages to browsers, pings."""

@@ -1,0 +1,1 @@
+"""`wakeful doctor`: checks of everything that a server needs."""

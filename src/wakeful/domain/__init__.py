@@ -1,1 +1,0 @@
-"""Nouns and rules: pure, no input or output, time is always an argument."""

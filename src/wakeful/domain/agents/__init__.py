@@ -1,1 +1,0 @@
-"""Rules of agents: settings, profiles, skills, instruction files, MCP servers, data directories."""

@@ -1,1 +1,0 @@
-"""Backups: recipients, and when scheduled ones are due."""

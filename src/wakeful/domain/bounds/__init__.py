@@ -1,1 +1,0 @@
-"""Limits of an agent's bookings: hours, days, caps, horizons, pauses."""

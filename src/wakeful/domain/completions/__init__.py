@@ -1,1 +1,0 @@
-"""Chat completions: agents for programs that speak OpenAI's protocol."""

@@ -1,1 +1,0 @@
-"""Rules of notices and of the channels they go out through."""

@@ -1,1 +1,0 @@
-"""Models: providers by name, models that the owner adds, their limits and abilities."""

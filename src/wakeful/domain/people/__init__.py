@@ -1,1 +1,0 @@
-"""Rules of accounts and tokens."""

@@ -1,1 +1,0 @@
-"""Rules of runs and of the approvals they wait for."""

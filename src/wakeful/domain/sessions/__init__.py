@@ -1,1 +1,0 @@
-"""Search in sessions: folding of texts, queries, snippets."""

@@ -1,1 +1,0 @@
-"""Rules of wakes: when they fire, what becomes of them, and how that is explained."""

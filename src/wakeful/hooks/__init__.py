@@ -1,0 +1,1 @@
+"""Incoming hooks: other systems start work of an agent."""

@@ -1,0 +1,1 @@
+"""The agent loop: the prompt, the context, model calls, tool calls, planning, subagents."""

@@ -1,0 +1,1 @@
+"""This server as an MCP server, for programs."""

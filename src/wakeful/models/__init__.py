@@ -1,0 +1,1 @@
+"""Models: providers, wires, lists, tests, and the demo model."""

@@ -1,0 +1,251 @@
+"""Models of pydantic-ai's own classes: Anthropic, Google, Bedrock, and providers that only it knows.
+
+Provider SDKs are imported when one of their models is first used, never at start.
+"""
+
+import asyncio
+import ipaddress
+import os
+import re
+import socket
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, infer_model
+from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
+from pydantic_ai.settings import ModelSettings
+
+from wakeful.core.records import Model as records_Model
+from wakeful.models.endpoint import make_client
+from wakeful.models.errors import missing_package, quote, variables_in, without_advice
+from wakeful.models.providers import CHAT, OPENAI, PROVIDERS, check_ip
+from wakeful.models.providers import Provider as providers_Provider
+from wakeful.models.rules import ModelKeyMissing, NoSuchModel
+
+# The place of a model: provider, address and key, of an added model or from a provider string and the environment.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A model at one endpoint."""
+
+    written: str  # as the agent or the settings name it
+    provider: providers_Provider
+    model: str  # its id there
+    address: str
+    key: str | None = field(default=None, repr=False)
+    is_checked: bool = False  # addresses are checked when they are connected to
+    added: records_Model | None = None  # None: a provider string
+
+    @property
+    def subject(self) -> str:
+        """Return what a test of this model is about: another model or address is another subject."""
+        return f"{self.provider.id} {self.model} {self.address}"
+
+
+def place_of_added(model: records_Model, key: str | None) -> Place:
+    """Return the place of a model that was added or is in the settings file. It uses its own key or none."""
+    provider = PROVIDERS[model.provider]
+    if provider.needs_key and key is None:
+        remedy = f"It has no key. Set one with `wakeful model edit {model.name} --key`."
+        if model.source == "settings":
+            remedy = f"It has no key. Write one under [models.{model.name}] in the settings file."
+        raise ModelKeyMissing(model.name, remedy)
+    return Place(
+        written=model.name,
+        provider=provider,
+        model=model.model,
+        address=model.address,
+        key=key,
+        is_checked=True,
+        added=model,
+    )
+
+
+def place_of_string(written: str, *, chat_address: str | None, key: str | None, key_is_for: str) -> Place:
+    """Return the place of PROVIDER:MODEL. `key` is that of the settings, which is for one provider alone."""
+    name, _, model = written.partition(":")
+    provider = PROVIDERS[name]
+    ours = key if name == key_is_for else None
+    if name == CHAT:
+        return _place_of_chat(
+            Place(written=written, provider=provider, model=model, address=chat_address or OPENAI), ours
+        )
+    variable = provider.address_variable
+    address = (os.environ.get(variable, "").strip() if variable else "") or provider.address
+    if address is None:
+        raise ModelKeyMissing(written, f"Set {variable} to the address of your resource. {_add(provider)}")
+    own = next((value for each in provider.key_variables if (value := os.environ.get(each, "").strip())), None)
+    found = own or ours
+    if provider.needs_key and found is None and (address == provider.address or provider.address is None):
+        raise ModelKeyMissing(written, missing_key(provider))
+    if provider.id == "azure":
+        address = _azure_address(address)
+    if provider.wire == "ollama":
+        address = address.rstrip("/").removesuffix("/v1")
+    return Place(written=written, provider=provider, model=model, address=address.rstrip("/"), key=found)
+
+
+def missing_key(provider: providers_Provider) -> str:
+    """Return what to do about the missing key of a provider string."""
+    return (
+        f"Set {' or '.join(provider.key_variables)} in the server's environment (or WAKEFUL_MODEL_API_KEY, if it is "
+        f"the provider of WAKEFUL_MODEL). {_add(provider)}"
+    )
+
+
+def _add(provider: providers_Provider) -> str:
+    return f"Or add the model with its key: `wakeful model add {provider.id} MODEL`."
+
+
+def _place_of_chat(place: Place, ours: str | None) -> Place:
+    if place.address.rstrip("/") != OPENAI:
+        # OpenAI's own key must not be sent to another endpoint that is only compatible.
+        return replace(place, address=place.address.rstrip("/"), key=ours)
+    key = os.environ.get("OPENAI_API_KEY") or ours
+    if not key:
+        raise ModelKeyMissing(
+            place.written,
+            "Set WAKEFUL_MODEL_BASE_URL to your endpoint, or OPENAI_API_KEY for OpenAI itself (or "
+            "WAKEFUL_MODEL_API_KEY, if WAKEFUL_MODEL is an openai-chat model).",
+        )
+    return replace(place, provider=PROVIDERS["openai"], key=key)
+
+
+def _azure_address(address: str) -> str:
+    """Return the address of Azure's current API, or of the dated one if the environment names a version."""
+    version = os.environ.get("OPENAI_API_VERSION", "").strip()
+    if urlsplit(address).path.rstrip("/"):
+        return address
+    return f"{address.rstrip('/')}?api-version={version}" if version else f"{address.rstrip('/')}/openai/v1"
+
+
+SECONDS = httpx2.Timeout(600.0, connect=30.0)
+OPENAI_FAMILY = frozenset({"openai-responses"})  # use a placeholder as the key when OPENAI_BASE_URL is set
+# Tokens of titles and tests, which are not streamed: then Anthropic's SDK refuses more than 21,333.
+MAX_SHORT = 16_384
+_REGION = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d")
+
+
+def make_model(written: str, provider: Provider[Any], model: str, output_limit: int) -> Model[Any]:
+    """Make a model of a provider; errors name it as it is written."""
+    prefix = written.partition(":")[0] if ":" in written else provider.name
+    try:
+        made = infer_model(f"{prefix}:{model}", provider_factory=lambda _: provider)
+    except ImportError as error:
+        raise missing_package(written, error) from error
+    except UserError as error:
+        raise NoSuchModel(written, quote(without_advice(str(error)))) from error
+    settings = ModelSettings(max_tokens=min(output_limit, MAX_SHORT))
+    made._settings = settings  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  (`infer_model` takes none)
+    return made
+
+
+def provider_of_added(place: Place) -> Provider[Any]:
+    """Make the provider of an added model, with its own key and nothing from the environment."""
+    assert place.key is not None  # all of them need one
+    try:
+        return without_retries(_MAKERS[place.provider.wire](place))
+    except ImportError as error:
+        raise missing_package(place.written, error) from error
+
+
+def provider_of_string(written: str, prefix: str, key: str | None) -> Provider[Any]:
+    """Make the provider of PROVIDER:MODEL from the environment, else with `key`."""
+    try:
+        kind = infer_provider_class(prefix)
+    except ValueError as error:
+        raise NoSuchModel(written, f"no provider is called {prefix!r}.") from error
+    except ImportError as error:
+        raise missing_package(written, error) from error
+    make: Any = kind  # the signatures differ
+    key = None if prefix.startswith("gateway/") else key
+    try:
+        if key and prefix in OPENAI_FAMILY:
+            return without_retries(make(api_key=key))
+        return without_retries(infer_provider(prefix))
+    except UserError as error:
+        problem = ModelKeyMissing(written, _remedy(prefix, str(error)))
+        if key is None:
+            raise problem from error
+    try:
+        return without_retries(make(api_key=key))
+    except (TypeError, UserError):  # it needs more than a key
+        raise problem from None
+
+
+def close(provider: Provider[Any]) -> None:
+    """Close the connections of an SDK that is not asynchronous."""
+    if provider.name == "bedrock":
+        provider.client.close()
+
+
+async def check_connection(place: Place) -> None:
+    """Check the addresses of an endpoint whose SDK connects by itself, as the others are at each connection."""
+    parts = urlsplit(place.address)
+    host = parts.hostname or ""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return  # the request will say so
+    for *_, address in found:
+        parsed = ipaddress.ip_address(str(address[0]).partition("%")[0])
+        check_ip(host, parsed, has_plain_key=parts.scheme == "http" and place.key is not None)
+
+
+def _anthropic(place: Place) -> Provider[Any]:
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    client = _client(place)
+    provider = _owning(AnthropicProvider(api_key=place.key, base_url=place.address, http_client=client), client)
+    # Headers of ANTHROPIC_CUSTOM_HEADERS are for the endpoint of the environment; they may contain its key.
+    provider.client._custom_headers = {}  # noqa: SLF001  (the SDK has no other way to leave them out)
+    return provider
+
+
+def _google(place: Place) -> Provider[Any]:
+    from pydantic_ai.providers.google import GoogleProvider
+
+    client = _client(place)
+    return _owning(GoogleProvider(api_key=place.key, base_url=place.address, http_client=client), client)
+
+
+def _bedrock(place: Place) -> Provider[Any]:
+    from pydantic_ai.providers.bedrock import BedrockProvider
+
+    region = _REGION.search(urlsplit(place.address).hostname or "")
+    return BedrockProvider(
+        api_key=place.key or "", base_url=place.address, region_name=region[0] if region else "us-east-1"
+    )
+
+
+def _owning(provider: Provider[Any], client: httpx2.AsyncClient) -> Provider[Any]:
+    """Let a provider close a client that was made for it alone."""
+    provider._own_http_client = client  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  (there is no other way)
+    return provider
+
+
+_MAKERS = {"anthropic": _anthropic, "google": _google, "bedrock": _bedrock}
+
+
+def _client(place: Place) -> httpx2.AsyncClient:
+    return make_client(place.address, {}, has_key=True, timeout=SECONDS)
+
+
+def without_retries(provider: Provider[Any]) -> Provider[Any]:
+    """Turn off an SDK's silent retries: the loop retries, and shows each one."""
+    client: Any = provider.client
+    if hasattr(client, "max_retries"):
+        client.max_retries = 0
+    return provider
+
+
+def _remedy(prefix: str, words: str) -> str:
+    """Return what a provider needs, without the advice for programmers of the library."""
+    if prefix in PROVIDERS:
+        return missing_key(PROVIDERS[prefix])
+    variables = variables_in(words)
+    return f"Set {' and '.join(variables)} in the server's environment." if variables else quote(without_advice(words))

@@ -1,0 +1,1 @@
+"""Operating a server: metrics, storage, upkeep, logs, status, the service of systemd."""

@@ -1,0 +1,193 @@
+"""Periodic maintenance: the liveness audit, finishing interrupted work, and deleting old data."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from wakeful.core.clock import STEP, Clock
+from wakeful.core.errors import Unavailable
+from wakeful.core.records import KEPT
+from wakeful.core.types import FOREVER
+from wakeful.delivery.service import Outbox
+from wakeful.hooks.rules import KEEP_PAYLOAD
+from wakeful.notices import texts as notices_texts
+from wakeful.operations.storage import OldData, Retention, Vacuum
+from wakeful.store.hooks import KEEP
+from wakeful.store.store import Store, Tx
+from wakeful.wakes.recalls import Recalls
+from wakeful.wakes.wrong_clock import WrongClock
+from wakeful.wakes.zone_rules import ZoneRules
+
+log = logging.getLogger(__name__)
+
+_OVERDUE = timedelta(minutes=1)
+_MAX_NAMED = 5
+# Seconds after a step of the clock before anything is deleted: the clock may be wrong. Recalls are not cancelled so
+# soon after a start either: the server may have been off for a month. Short enough to work with a nightly restart.
+_SETTLED_AFTER = 12 * 3600
+_KEEP_TOKENS = timedelta(days=30)  # after they expired or were revoked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """Findings of the liveness audit; all empty if the engine works."""
+
+    overdue_wakes: tuple[str, ...] = ()  # due for a minute without a decision
+    stuck_runs: tuple[str, ...] = ()  # their lease expired a minute ago, and no node has recovered them
+    orphaned_wakes: tuple[str, ...] = ()  # queued or running, but without such a run
+
+    @property
+    def is_good(self) -> bool:
+        return not (self.overdue_wakes or self.stuck_runs or self.orphaned_wakes)
+
+
+class Upkeep:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        recalls: Recalls,
+        outbox: Outbox,
+        retention: Retention,
+        finish_erasing: Callable[[], Awaitable[None]],
+        remove_orphaned_uploads: Callable[[], Awaitable[None]],
+        owner: str,
+        wrong_clock: WrongClock,
+        zone_rules: ZoneRules,
+        refresh_models: Callable[[], Awaitable[None]],
+        old_data: OldData,
+        vacuum: Vacuum,
+        measure: Callable[[], Awaitable[object]],
+        node: str,
+        find_disk_shortage: Callable[[], str | None],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._recalls = recalls
+        self.outbox = outbox
+        self._retention = retention
+        self._finish_erasing = finish_erasing
+        self._remove_orphaned_uploads = remove_orphaned_uploads
+        self._owner = owner
+        self._wrong_clock = wrong_clock
+        self.zone_rules = zone_rules
+        self._refresh_models = refresh_models
+        self._old_data = old_data
+        self._vacuum = vacuum
+        self._measure = measure
+        self._node = node
+        self._find_disk_shortage = find_disk_shortage
+        self.disk_shortage: str | None = None
+        self._is_shortage_noted = False
+        self._began = clock.monotonic()
+        self._lead = _lead_of(clock)  # at the last audit
+
+    async def audit(self) -> Health:
+        """Find wakes and runs that no node handles; not just after a suspend or a step of the clock."""
+        last, self._lead = self._lead, _lead_of(self._clock)
+        if self._lead - last > STEP.total_seconds() or self._clock.seconds_since_step() < _OVERDUE.total_seconds():
+            return Health()
+        before = self._clock.now() - _OVERDUE
+
+        async def work(tx: Tx) -> Health:
+            return Health(
+                overdue_wakes=tuple(await tx.wakes.overdue(before, _MAX_NAMED)),
+                stuck_runs=tuple(await tx.runs.stuck(self._owner, before, FOREVER, _MAX_NAMED)),
+                orphaned_wakes=tuple(await tx.wakes.orphaned(before, _MAX_NAMED)),
+            )
+
+        return await self._store.read(work)
+
+    async def look_at_disk(self) -> None:
+        """Look whether the disk is nearly full, and notify the owners when that begins."""
+        shortage = self.disk_shortage = await asyncio.to_thread(self._find_disk_shortage)
+        if shortage is None or self._is_shortage_noted:
+            self._is_shortage_noted = shortage is not None
+            return
+        now = self._clock.now()
+        log.warning("the disk is nearly full", extra={"problem": shortage})
+
+        async def work(tx: Tx) -> None:
+            for owner in await tx.accounts.hold_owners():
+                await tx.notices.add(notices_texts.disk_nearly_full(owner, self._node, shortage, now))
+
+        await self._store.write(work)
+        self._is_shortage_noted = True  # not before: a full store takes no notice, and the next minute tries again
+
+    async def tidy(self) -> None:
+        """Correct times that a wrong clock or other zone rules planned, cancel forgotten recalls, and finish what a
+        crash or another node left undone.
+        """
+        await self._wrong_clock.put_right()
+        await self.zone_rules.look()
+        if self._retention.forget_recalls_after_days and self._is_settled():
+            await self._recalls.forget(self._retention.forget_recalls_after_days)
+        await self.outbox.sweep()
+        if self._store.is_shared:  # another node may have deleted agents or sessions that have files here
+            await self._finish_erasing()
+            await self._remove_orphaned_uploads()
+            await self._refresh_models()  # news of a change may have been lost
+
+    def _is_settled(self) -> bool:
+        """Return whether the server has run long enough, with a steady clock, to count days without a user."""
+        up = self._clock.monotonic() - self._began
+        return min(up, self._clock.seconds_since_step()) >= _SETTLED_AFTER
+
+    async def checkpoint(self) -> None:
+        """Move the store's journal into its file, so that a copy of the file is nearly complete."""
+        try:
+            await self._store.checkpoint()
+        except Unavailable as error:  # nothing is lost: the journal has it
+            log.warning("store not checkpointed", extra={"problem": error.message})
+
+    async def measure(self) -> None:
+        """Measure tables and agents for the metrics."""
+        await self._measure()
+
+    async def forget(self) -> None:
+        """Delete old frames, runs, tokens and clients' keys of sessions, merge skipped runs, and free the space."""
+        if self._clock.seconds_since_step() < _SETTLED_AFTER:
+            return  # a clock that is wrong for an hour must not log everyone out
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> None:
+            await tx.sessions.delete_old_events(now - self._retention.events)
+            await tx.runs.roll_up_skipped(now - self._retention.skipped, 1_000)
+            await tx.accounts.forget_ended(now, now - _KEEP_TOKENS)
+            await tx.push.drop_ended(now)
+            await tx.hooks.forget_old(now, now - KEEP, now - KEEP_PAYLOAD)
+            await tx.webhooks.forget_old(now, now - KEEP)
+            await tx.client_sessions.forget(now - KEPT)
+            await tx.booking_keys.forget(now)
+
+        await self._store.write(work, is_long=True)
+        await self._old_data.delete()
+        await self._vacuum.run()
+
+
+def _lead_of(clock: Clock) -> float:
+    """Return how far the time is ahead of the time that this machine was awake; a suspend makes it grow."""
+    return clock.now().timestamp() - clock.monotonic()
+
+
+# Notifies owners that a part of the store is missing.
+
+
+async def report_loss(store: Store, clock: Clock) -> None:
+    """Add a notice to every owner's inbox if the store is older than at the last start."""
+    loss, now = store.loss, clock.now()
+    if loss is None:
+        return
+    since = None if loss.since is None else loss.since.isoformat()
+    log.warning(
+        "the store is older than it was, a part of it is missing",
+        extra={"written_after": since, "written_until": loss.until.isoformat()},
+    )
+
+    async def work(tx: Tx) -> None:
+        for owner in await tx.accounts.hold_owners():
+            await tx.notices.add(notices_texts.store_behind(owner, loss.since, loss.until, loss.number, now))
+
+    await store.write(work)

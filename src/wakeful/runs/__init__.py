@@ -1,0 +1,1 @@
+"""Runs: the queue, claims, the runner, stopping, approvals."""

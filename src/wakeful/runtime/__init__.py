@@ -1,1 +1,0 @@
-"""The engine: scheduler, runner, agent loop and models."""

@@ -1,1 +1,0 @@
-"""The agent loop: one run from its first prompt to its last answer."""

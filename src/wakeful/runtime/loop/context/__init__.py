@@ -1,1 +1,0 @@
-"""Everything that goes to the model: prompt, transcript, compression."""

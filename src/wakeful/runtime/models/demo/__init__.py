@@ -1,1 +1,0 @@
-"""The demo model: answers by rules, needs no key and no network."""

@@ -1,1 +1,0 @@
-"""Lists of models: from their providers, and from servers on this machine."""

@@ -1,1 +1,0 @@
-"""A client for OpenAI-compatible chat completions."""

@@ -1,0 +1,1 @@
+"""Confinement of the programs that agents start, and the shell tool."""

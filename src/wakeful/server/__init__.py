@@ -1,1 +1,0 @@
-"""Doors: REST, socket and page, each a thin caller of one service."""

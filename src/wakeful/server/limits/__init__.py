@@ -1,1 +1,0 @@
-"""Limits on what clients send: bodies, JSON, connections, log records."""

@@ -1,1 +1,0 @@
-"""Logging in: links, tickets, failed attempts, the login page."""

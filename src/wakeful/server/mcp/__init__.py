@@ -1,1 +1,0 @@
-"""The MCP server at /mcp: programs outside book wakes, ask agents and read what became of both."""

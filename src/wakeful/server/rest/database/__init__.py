@@ -1,1 +1,0 @@
-"""Routes for an agent's database."""

@@ -1,1 +1,0 @@
-"""Routes for notifications and channels."""

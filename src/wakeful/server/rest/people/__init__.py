@@ -1,1 +1,0 @@
-"""Routes for accounts and tokens."""

@@ -1,1 +1,0 @@
-"""Routes for wakes, and for the doors they are booked through."""

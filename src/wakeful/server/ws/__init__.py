@@ -1,1 +1,0 @@
-"""WebSockets: the session socket and the events socket."""

@@ -1,1 +1,0 @@
-"""Agents, their databases, workspaces and settings."""

@@ -1,1 +1,0 @@
-"""Backups: one encrypted file with everything, and what is read from one."""

@@ -1,1 +1,0 @@
-"""Agents for programs that speak OpenAI's protocol."""

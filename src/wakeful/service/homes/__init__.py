@@ -1,1 +1,0 @@
-"""Homes: agents' databases and files in PostgreSQL, and their caches on this node."""

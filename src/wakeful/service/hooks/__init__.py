@@ -1,1 +1,0 @@
-"""Incoming hooks and outgoing webhooks."""

@@ -1,1 +1,0 @@
-"""Notices, the channels they go out through, and the feed of each user."""

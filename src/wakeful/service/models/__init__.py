@@ -1,1 +1,0 @@
-"""Models: adding, changing and removing them, and their keys."""

@@ -1,1 +1,0 @@
-"""The nodes that share a store, and the runs that wait for one of them."""

@@ -1,1 +1,0 @@
-"""Accounts, tokens, and the first start."""

@@ -1,1 +1,0 @@
-"""Pings of monitoring services outside: for wakes, and for the server itself."""

@@ -1,1 +1,0 @@
-"""Claiming, ending, stopping and listing runs."""

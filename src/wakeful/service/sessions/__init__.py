@@ -1,1 +1,0 @@
-"""Sessions, their messages, frames and files."""

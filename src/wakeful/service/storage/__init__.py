@@ -1,1 +1,0 @@
-"""Size of the stored data, deletion of old data, and freeing its space."""

@@ -1,1 +1,0 @@
-"""Traces of runs with OpenTelemetry, if the owner has set a collector."""

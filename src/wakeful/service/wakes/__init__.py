@@ -1,1 +1,0 @@
-"""Booking, changing and firing wakes."""

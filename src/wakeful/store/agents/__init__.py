@@ -1,1 +1,0 @@
-"""Rows of agents and what belongs to them."""

@@ -1,1 +1,0 @@
-"""Hooks and webhooks in the store."""

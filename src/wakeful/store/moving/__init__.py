@@ -1,1 +1,0 @@
-"""Copies an embedded store to PostgreSQL, and compares the two row by row."""

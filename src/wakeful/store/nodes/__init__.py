@@ -1,1 +1,0 @@
-"""Nodes in the store."""

@@ -1,1 +1,0 @@
-"""Rows of accounts and tokens."""

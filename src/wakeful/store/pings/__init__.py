@@ -1,1 +1,0 @@
-"""Heartbeat pings in the store."""

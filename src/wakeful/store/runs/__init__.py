@@ -1,1 +1,0 @@
-"""Rows of runs, their approvals and usage."""

@@ -1,1 +1,0 @@
-"""Rows of sessions and messages, and who is present."""

@@ -1,1 +1,0 @@
-"""Sizes of tables, and the deletion of old rows."""

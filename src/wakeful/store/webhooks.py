@@ -1,0 +1,241 @@
+"""Outgoing webhooks and their messages in the store."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+
+from wakeful.core import ids
+from wakeful.core.errors import NotFound
+from wakeful.core.events import WebhookQueued
+from wakeful.core.labels import LOOP_ENDED
+from wakeful.core.records import Webhook, WebhookEvent, WebhookMessage
+from wakeful.core.types import Notice, Run, Wake
+from wakeful.store.drivers.database import Row, Statements
+from wakeful.store.rows import ADDED_WEBHOOK_MESSAGE, WEBHOOK_MESSAGES, WEBHOOKS, from_micros, to_micros
+
+KEEP = timedelta(days=30)  # messages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happened:
+    """An event, and the kinds under which a webhook may ask for it; the first that it asks for counts."""
+
+    user_id: str
+    agent_id: str | None
+    kinds: tuple[WebhookEvent, ...]
+    about: str
+    data: Mapping[str, Any]
+    at: datetime
+
+
+class NoSuchWebhook(NotFound):
+    code = "no_such_webhook"
+
+    def __init__(self, webhook_id: str) -> None:
+        super().__init__(f"There is no webhook {webhook_id!r}. `wakeful webhook ls` and GET /webhooks list yours.")
+
+
+class NoSuchMessage(NotFound):
+    code = "no_such_delivery"
+
+    def __init__(self, message_id: str) -> None:
+        super().__init__(
+            f"There is no delivery {message_id!r} of this webhook. `wakeful webhook deliveries` lists those of the "
+            f"last {KEEP.days} days."
+        )
+
+
+def kind_for(events: tuple[str, ...], happened: Happened) -> WebhookEvent | None:
+    """Return the kind under which a webhook with these events gets it; None: it does not."""
+    return next((kind for kind in happened.kinds if kind in events), None)
+
+
+# ── Events ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def run_ended(run: Run, status: str, reason: str | None, note: str | None, at: datetime) -> Happened:
+    """A run has ended."""
+    is_failed = status in ("failed", "interrupted")
+    return Happened(
+        user_id=run.user_id,
+        agent_id=run.agent_id,
+        kinds=("run.failed",) if is_failed else ("run.finished",),
+        about=f"run:{run.id}:{run.fence}",  # a run that is continued ends again
+        data={
+            "run_id": run.id,
+            "session_id": run.session_id,
+            "wake_id": run.wake_id,
+            "trigger": run.trigger,
+            "status": status,
+            "reason": reason,
+            "note": note,
+            "started_at": None if run.started_at is None else run.started_at.isoformat(),
+            "finished_at": at.isoformat(),
+        },
+        at=at,
+    )
+
+
+def wake_missed(wake: Wake, nominal_at: datetime, detail: Mapping[str, Any], at: datetime) -> Happened:
+    """A wake was late by more than its grace."""
+    return Happened(
+        user_id=wake.user_id,
+        agent_id=wake.agent_id,
+        kinds=("wake.missed",),
+        about=f"missed:{wake.id}:{nominal_at.isoformat()}",
+        data={
+            "wake_id": wake.id,
+            "session_id": wake.session_id,
+            "kind": wake.kind,
+            "label": wake.comment or None,
+            "nominal_at": nominal_at.isoformat(),
+            **detail,
+        },
+        at=at,
+    )
+
+
+def notice_added(notice: Notice) -> Happened:
+    """Something is in the inbox; the end of an agent's loop can also be asked for by itself."""
+    return Happened(
+        user_id=notice.user_id,
+        agent_id=notice.agent_id,
+        kinds=("loop.ended", "notification") if notice.code == LOOP_ENDED else ("notification",),
+        about=f"notice:{notice.id}",
+        data={
+            "notification_id": notice.id,
+            "code": notice.code,
+            "title": notice.title,
+            "body": notice.body,
+            "times": notice.times,
+            "run_id": notice.run_id,
+            "session_id": notice.session_id,
+            "wake_id": notice.wake_id,
+        },
+        at=notice.created_at,
+    )
+
+
+class WebhookRows:
+    """Statements about outgoing webhooks, in one transaction."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+
+    async def note(self, happened: Sequence[Happened]) -> None:
+        """Add a message for every webhook that asks for one of these events; with what it is about, once."""
+        users = [{"user_id": each} for each in {each.user_id for each in happened}]
+        rows = await self._statements.fetch_many("webhooks_to_tell", users)
+        if not rows:  # the usual case
+            return
+        names = await self._names(happened)
+        added = [
+            message
+            for row in rows
+            for each in happened
+            if each.user_id == row["user_id"] and (message := _message(row, each, names)) is not None
+        ]
+        if added and await self._statements.write_each("add_webhook_messages", [*map(ADDED_WEBHOOK_MESSAGE, added)]):
+            self._statements.news.append(WebhookQueued())
+
+    async def _names(self, happened: Sequence[Happened]) -> dict[str, str]:
+        """Return the names of agents, by their ids."""
+        names: dict[str, str] = {}
+        for agent_id in {each.agent_id for each in happened} - {None}:
+            for row in await self._statements.fetch("agent_by_id", {"id": agent_id}):
+                names[row["id"]] = row["name"]
+        return names
+
+    async def add(self, webhook: Webhook) -> bool:
+        """Add a webhook. False if the user has one of that name."""
+        return bool(await self._statements.fetch("add_webhook", WEBHOOKS.write(webhook)))
+
+    async def of_user(self, user_id: str) -> list[Webhook]:
+        return WEBHOOKS.read_all(await self._statements.fetch("webhooks_of_user", {"user_id": user_id}))
+
+    async def get(self, webhook_id: str, user_id: str) -> Webhook:
+        """Read a webhook in order to change it."""
+        rows = await self._statements.fetch("webhook_of_user", {"id": webhook_id, "user_id": user_id})
+        if not rows:
+            raise NoSuchWebhook(webhook_id)
+        return WEBHOOKS.read(rows[0])
+
+    async def read(self, webhook_id: str, user_id: str) -> Webhook:
+        found = next((each for each in await self.of_user(user_id) if each.id == webhook_id), None)
+        if found is None:
+            raise NoSuchWebhook(webhook_id)
+        return found
+
+    async def find(self, webhook_id: str) -> Webhook | None:
+        return WEBHOOKS.read_first(await self._statements.fetch("webhook_by_id", {"id": webhook_id}))
+
+    async def lock(self, webhook_id: str) -> Webhook | None:
+        """Read a webhook in order to note a result; None if it was deleted."""
+        return WEBHOOKS.read_first(await self._statements.fetch("lock_webhook", {"id": webhook_id}))
+
+    async def save(self, webhook: Webhook) -> None:
+        await self._statements.fetch("save_webhook", WEBHOOKS.write(webhook))
+
+    async def delete(self, webhook_id: str, user_id: str) -> None:
+        if not await self._statements.fetch("delete_webhook", {"id": webhook_id, "user_id": user_id}):
+            raise NoSuchWebhook(webhook_id)
+
+    async def add_message(self, message: WebhookMessage) -> None:
+        await self._statements.write_each("add_webhook_messages", [ADDED_WEBHOOK_MESSAGE(message)])
+
+    async def take(self, now: datetime, left_behind: datetime, most: int) -> list[WebhookMessage]:
+        """Claim messages that are due, in order to send them."""
+        params = {"now": to_micros(now), "left_behind": to_micros(left_behind), "most": most}
+        return WEBHOOK_MESSAGES.read_all(await self._statements.fetch("take_webhook_messages", params))
+
+    async def message(self, webhook_id: str, message_id: str) -> WebhookMessage:
+        rows = await self._statements.fetch("webhook_message", {"id": message_id, "webhook_id": webhook_id})
+        if not rows:
+            raise NoSuchMessage(message_id)
+        return WEBHOOK_MESSAGES.read(rows[0])
+
+    async def save_message(self, message: WebhookMessage) -> None:
+        await self._statements.fetch("save_webhook_message", WEBHOOK_MESSAGES.write(message))
+        if message.status == "pending":
+            self._statements.news.append(WebhookQueued())
+
+    async def cancel_messages(self, webhook_id: str, now: datetime) -> None:
+        """Give up what waits to be sent."""
+        await self._statements.fetch("cancel_webhook_messages", {"webhook_id": webhook_id, "now": to_micros(now)})
+
+    async def messages(
+        self, webhook_id: str, before: tuple[datetime, str] | None = None, most: int = 50
+    ) -> list[WebhookMessage]:
+        """Return a page of a webhook's messages, the latest first."""
+        at, before_id = (None, None) if before is None else (to_micros(before[0]), before[1])
+        params = {"webhook_id": webhook_id, "before": at, "before_id": before_id, "most": most}
+        return WEBHOOK_MESSAGES.read_all(await self._statements.fetch("messages_of_webhook", params))
+
+    async def next_at(self) -> datetime | None:
+        """Return when the next message is due."""
+        [row] = await self._statements.fetch("next_webhook_message", {})
+        return None if row["next_at"] is None else from_micros(row["next_at"])
+
+    async def forget_old(self, now: datetime, before: datetime) -> None:
+        """Delete old messages, and secrets whose time is over."""
+        await self._statements.fetch("delete_old_webhook_messages", {"before": to_micros(before)})
+        await self._statements.fetch("forget_old_webhook_secrets", {"now": to_micros(now)})
+
+
+def _message(row: Row, happened: Happened, names: dict[str, str]) -> WebhookMessage | None:
+    kind = kind_for(tuple(orjson.loads(row["events"])), happened)
+    if kind is None or row["agent_id"] not in (None, happened.agent_id):
+        return None
+    about: dict[str, Any] = {"agent_id": happened.agent_id, "agent": names.get(happened.agent_id or "")}
+    return WebhookMessage(
+        id=ids.new_id(happened.at),
+        webhook_id=row["id"],
+        event=kind,
+        about=happened.about,
+        data=orjson.dumps(about | dict(happened.data)).decode(),
+        next_at=happened.at,
+        created_at=happened.at,
+    )

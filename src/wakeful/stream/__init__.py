@@ -1,0 +1,1 @@
+"""Frames: sessions live and replayed, and the WebSockets."""

@@ -1,0 +1,1 @@
+"""When a wake runs: pure rules for times, recurrence, bounds, bookings and firing."""

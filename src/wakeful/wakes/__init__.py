@@ -1,0 +1,1 @@
+"""Wakes: booking, firing, editing, the agenda and pauses."""
