@@ -136,7 +136,7 @@ def _refuse(url: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is a loopback address or `localhost`, as `wakeful.core.sources` does without being imported."""
+    """Return whether a host is a loopback address or `localhost`; `wakeful.core.sources` has the same rule."""
     try:
         address = ip_address(host)
     except ValueError:

@@ -68,7 +68,7 @@ class ColumnShape(Shape):
     system: bool  # maintained by the server
 
 
-class IndexShape(Shape):
+class TableIndexShape(Shape):
     name: str
     unique: bool
     columns: list[str | None]  # null: an expression
@@ -77,7 +77,7 @@ class IndexShape(Shape):
 class SystemTableShape(Shape):
     name: str
     columns: list[ColumnShape]
-    indexes: list[IndexShape]
+    indexes: list[TableIndexShape]
 
 
 class TableShape(SystemTableShape):

@@ -43,7 +43,7 @@ class Blob(Shape):
 Cell = str | int | float | Blob | None
 
 
-class Found(Shape):
+class FoundRows(Shape):
     """Rows as lists, in the order of the columns; `truncated` if some were left out because of their number or size."""
 
     columns: list[str]
@@ -158,7 +158,7 @@ _FILE: dict[int | str, dict[str, Any]] = {
 _MAX_FILE = 10 * 1024 * 1024
 
 
-class Rows(Found):
+class Rows(FoundRows):
     """A page of a table. The first column, `_row_id`, identifies a row in edits; `total` is the number of all rows."""
 
     table: str
@@ -202,7 +202,7 @@ class Updated(Shape):
     row_ids: list[int]
 
 
-class Deleted(Shape):
+class DeletedRows(Shape):
     deleted: int
     row_ids: list[int]
 
@@ -270,7 +270,7 @@ async def change_rows(ask: Writing, agent_id: PathId, table: PathTable, asked: R
 
 
 @router.post("/agents/{agent_id}/db/tables/{table}/rows/delete")
-async def delete_rows(ask: Writing, agent_id: PathId, table: PathTable, asked: ChosenRows) -> Deleted:
+async def delete_rows(ask: Writing, agent_id: PathId, table: PathTable, asked: ChosenRows) -> DeletedRows:
     """Soft-delete rows: they can be restored."""
     return await ask(agent_id, "delete", table=table, row_ids=asked.row_ids)
 
@@ -386,14 +386,14 @@ class StatementBody(RequestBody):
     include_deleted: bool = False
 
 
-class ViewFound(Found):
+class ViewFound(FoundRows):
     view: str
     render: Render
     changed_at: AwareDatetime | None  # when the database was last changed
 
 
 @router.post("/agents/{agent_id}/db/query")
-async def run_query(ask: Reading, agent_id: PathId, asked: StatementBody) -> Found:
+async def run_query(ask: Reading, agent_id: PathId, asked: StatementBody) -> FoundRows:
     """Run one SELECT."""
     return await ask(agent_id, "query", **asked.model_dump())
 

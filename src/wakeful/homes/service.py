@@ -364,15 +364,16 @@ class Homes:
         if of_database:
             await self._match_pages(agent_id, home, may_lack_pages=may_lack_pages)
         known = self._known_files(agent_id, of_database=of_database)
-        if home is None:
-            return
         going_on = follows(home, known.home)
-        if going_on == "yes" and not known.void and known.seq == _files_seq(home, of_database=of_database):
+        if going_on == "no":
+            await self._report_rewind(agent_id)
+        elif home is None:
+            return
+        elif going_on == "yes" and not known.void and known.seq == _files_seq(home, of_database=of_database):
             known.home = home
             return
-        if going_on == "no":
-            await self._report_rewind(home.agent_id)
-        await self._bring_files(home, known, of_database=of_database)
+        if (last := home or known.home) is not None:
+            await self._bring_files(last, known, of_database=of_database)
 
     async def _match_pages(self, agent_id: str, home: Home | None, *, may_lack_pages: bool) -> None:
         cache = self._caches.get(agent_id)
@@ -448,10 +449,9 @@ class Homes:
         await on_disk(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
 
         async def work(tx: Tx) -> None:
-            now = await tx.homes.of_agent(home.agent_id)
-            assert now is not None
-            await self._sync(now).bring(tx, known, _folders(of_database=of_database))
-            known.seq, known.home = _files_seq(now, of_database=of_database), now
+            now = await tx.homes.of_agent(home.agent_id)  # None: PostgreSQL was taken back to before it
+            await self._sync(now or home).bring(tx, known, _folders(of_database=of_database))
+            known.seq, known.home = 0 if now is None else _files_seq(now, of_database=of_database), now
 
         await self._store.read(work)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Mapping
@@ -51,10 +52,8 @@ def _json(value: object) -> str:
 
 
 def _claude_code(access: Access) -> str:
-    return (
-        f"claude mcp add --scope user --transport http {NAME} {access.url} \\\n"
-        f"  --header 'Authorization: Bearer {access.token}'"
-    )
+    header = shlex.quote(f"Authorization: Bearer {access.token}")  # the token is the server's words
+    return f"claude mcp add --scope user --transport http {NAME} {shlex.quote(access.url)} \\\n  --header {header}"
 
 
 def _claude_desktop(access: Access) -> str:
@@ -90,7 +89,7 @@ def _goose(access: Access) -> str:
     return (
         f"extensions:\n  {NAME}:\n    enabled: true\n    name: {NAME}\n    description: Alarms for agents\n"
         f"    type: streamable_http\n    uri: {access.url}\n    timeout: 300\n"
-        f"    headers:\n      Authorization: Bearer {access.token}"
+        f"    headers:\n      Authorization: {json.dumps(access.headers['Authorization'])}"
     )
 
 

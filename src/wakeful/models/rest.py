@@ -191,7 +191,7 @@ class FoundShape(Shape):
     models: list[ListedShape]
 
 
-class Found(Shape):
+class FoundServers(Shape):
     servers: list[FoundShape]
 
 
@@ -273,13 +273,13 @@ async def list_models_of_provider(caller: Admin, services: ServicesDep, asked: L
 
 
 @router.post("/models/discover")
-async def discover_models(caller: Admin, services: ServicesDep) -> Found:
+async def discover_models(caller: Admin, services: ServicesDep) -> FoundServers:
     """Look for Ollama, LM Studio, vLLM and llama.cpp on this machine, at their usual ports. Owners only.
 
     Nothing that is found is used until it is added.
     """
     found = await services.models.discover(caller)
-    return Found(servers=[FoundShape.model_validate(each) for each in found])
+    return FoundServers(servers=[FoundShape.model_validate(each) for each in found])
 
 
 @router.post("/models/test")

@@ -15,7 +15,7 @@ from wakeful.http.services import ServicesDep
 from wakeful.http.shapes import Shape
 from wakeful.models.rules import DEMO
 from wakeful.operations.storage import AgentUse
-from wakeful.sessions.rest import IndexShape
+from wakeful.sessions.rest import SearchIndexShape
 from wakeful.telemetry.recent_logs import MAX_LINES, MAX_WAIT_SECONDS, LogLevel
 
 # Version, model, store and confinement of this server.
@@ -178,7 +178,7 @@ class StorageShape(Shape):
     workspace_bytes: int
     database_bytes: int
     free_bytes: int  # on the disk of the data directory
-    search_index: IndexShape
+    search_index: SearchIndexShape
     retention: RetentionShape
     measured_at: AwareDatetime = Field(description="When tables and agents were measured.")
     tables: list[TableSize] = Field(description="The largest first.")
@@ -195,7 +195,7 @@ async def get_storage(caller: Reader, services: ServicesDep) -> StorageShape:
         workspace_bytes=used.workspaces,
         database_bytes=used.databases,
         free_bytes=used.free,
-        search_index=IndexShape.model_validate(used.search_index),
+        search_index=SearchIndexShape.model_validate(used.search_index),
         retention=RetentionShape(
             events_hours=int(kept.events.total_seconds() // 3600),
             skipped_days=kept.skipped.days,

@@ -67,14 +67,14 @@ class SearchResult(Shape):
     matches: list[tuple[int, int]]  # ranges of the snippet that match: [start, end), in UTF-16 units as in JavaScript
 
 
-class IndexShape(shape_of(IndexProgress)):
+class SearchIndexShape(shape_of(IndexProgress)):
     """Whether everything from before the last upgrade can be found yet, and how much of it."""
 
 
 class SearchAnswer(Sparse):
     results: list[SearchResult]  # titles first, then messages, the latest first; a page may have fewer than `limit`
     next: str | None = None
-    index: IndexShape
+    index: SearchIndexShape
 
 
 @router.get("/search")
@@ -87,7 +87,7 @@ async def search(caller: Reader, services: ServicesDep, q: Words, most: Most = 2
     return SearchAnswer(
         results=[_to_result(hit) for hit in answer.hits],
         next=None if answer.next is None else f"{answer.next.kind}.{answer.next.before}",
-        index=IndexShape.model_validate(answer.index),
+        index=SearchIndexShape.model_validate(answer.index),
     )
 
 

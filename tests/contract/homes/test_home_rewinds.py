@@ -121,6 +121,23 @@ async def test_files_that_postgres_has_lost_are_gone_here_too(harness, there, ag
     assert "store_rewound" in await notices(harness)
 
 
+async def test_files_of_a_home_that_postgres_no_longer_has_are_gone_here_too(harness: Harness, rewind):
+    agent, files = await harness.add_agent(toolsets=("files",)), harness.node.services.data.files
+    remember, go_back = rewind
+    path = harness.node.services.workspace_of(agent.id) / "lost.txt"
+
+    async def write():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("lost")
+
+    await remember()
+    await files.change_files(agent.id, None, write, "workspace/lost.txt")
+    await go_back()
+    await files.bring_files(agent.id)
+    assert not path.exists()
+    assert await notices(harness) == ["store_rewound"]
+
+
 async def test_a_write_that_postgres_goes_back_under_is_done_on_what_it_has_then(
     harness, there, agent, rewind, monkeypatch
 ):

@@ -449,6 +449,16 @@ export interface DefaultShape {
   is_removed: boolean;
 }
 
+export interface Deleted {
+  ok?: boolean;
+  wakes_left?: number;
+}
+
+export interface DeletedRows {
+  deleted: number;
+  row_ids: number[];
+}
+
 /** The answer to the sender. */
 export interface DeliveryAnswer {
   status: "accepted" | "folded" | "notified" | "duplicate" | "ping" | "ignored";
@@ -499,6 +509,18 @@ export interface FileName {
   name?: string;
   path: string;
   size?: number | null;
+}
+
+/** Rows as lists, in the order of the columns; `truncated` if some were left out because of their number or size. */
+export interface FoundRows {
+  columns: string[];
+  rows: ((string | number | Blob | null)[])[];
+  row_count: number;
+  truncated: boolean;
+}
+
+export interface FoundServers {
+  servers: FoundShape[];
 }
 
 /** A server of local models that answers on this machine. */
@@ -1521,7 +1543,13 @@ export interface SchemaShape {
 export interface SearchAnswer {
   results: SearchResult[];
   next?: string | null;
-  index: wakeful__sessions__rest__IndexShape;
+  index: SearchIndexShape;
+}
+
+/** Whether everything from before the last upgrade can be found yet, and how much of it. */
+export interface SearchIndexShape {
+  is_complete: boolean;
+  percent: number;
 }
 
 /** A message that matches, or a session by its title: then `message_id`, `run_id` and `role` are null. */
@@ -1643,7 +1671,7 @@ export interface StorageShape {
   workspace_bytes: number;
   database_bytes: number;
   free_bytes: number;
-  search_index: wakeful__sessions__rest__IndexShape;
+  search_index: SearchIndexShape;
   retention: RetentionShape;
   measured_at: string;
   tables: TableSize[];
@@ -1660,7 +1688,7 @@ export interface SubagentStep {
 export interface SystemTableShape {
   name: string;
   columns: ColumnShape[];
-  indexes: wakeful__database__rest__IndexShape[];
+  indexes: TableIndexShape[];
 }
 
 export interface TableBrief {
@@ -1675,10 +1703,16 @@ export interface TableChanged {
   columns: string[];
 }
 
+export interface TableIndexShape {
+  name: string;
+  unique: boolean;
+  columns: (string | null)[];
+}
+
 export interface TableShape {
   name: string;
   columns: ColumnShape[];
-  indexes: wakeful__database__rest__IndexShape[];
+  indexes: TableIndexShape[];
   purpose: string;
   rows: number;
   deleted_rows: number;
@@ -2018,40 +2052,6 @@ export interface WritingStatement {
   params?: Record<string, unknown> | unknown[] | null;
 }
 
-export interface wakeful__database__rest__IndexShape {
-  name: string;
-  unique: boolean;
-  columns: (string | null)[];
-}
-
-export interface wakeful__database__rest_rows__Deleted {
-  deleted: number;
-  row_ids: number[];
-}
-
-/** Rows as lists, in the order of the columns; `truncated` if some were left out because of their number or size. */
-export interface wakeful__database__rest_rows__Found {
-  columns: string[];
-  rows: ((string | number | Blob | null)[])[];
-  row_count: number;
-  truncated: boolean;
-}
-
-export interface wakeful__http__shapes__Deleted {
-  ok?: boolean;
-  wakes_left?: number;
-}
-
-export interface wakeful__models__rest__Found {
-  servers: FoundShape[];
-}
-
-/** Whether everything from before the last upgrade can be found yet, and how much of it. */
-export interface wakeful__sessions__rest__IndexShape {
-  is_complete: boolean;
-  percent: number;
-}
-
 /** What each route takes and answers. */
 export interface Routes {
   "GET /about": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: About };
@@ -2060,7 +2060,7 @@ export interface Routes {
   "POST /agents": { path: Record<never, never>; query: Record<never, never>; body: NewAgent; answer: AgentShape };
   "GET /agents/{agent_id}": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AgentShape };
   "PATCH /agents/{agent_id}": { path: { agent_id: string }; query: Record<never, never>; body: AgentChange; answer: AgentShape };
-  "DELETE /agents/{agent_id}": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: wakeful__http__shapes__Deleted };
+  "DELETE /agents/{agent_id}": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Deleted };
   "GET /agents/{agent_id}/allowances": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AllowanceList };
   "DELETE /agents/{agent_id}/allowances/{allowance_id}": { path: { agent_id: string; allowance_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /agents/{agent_id}/db": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: DatabaseShape };
@@ -2071,7 +2071,7 @@ export interface Routes {
   "POST /agents/{agent_id}/db/import": { path: { agent_id: string }; query: Record<never, never>; body: NewImport; answer: Imported };
   "POST /agents/{agent_id}/db/key": { path: { agent_id: string }; query: Record<never, never>; body: Confirmation; answer: DatabaseKey };
   "POST /agents/{agent_id}/db/migrate": { path: { agent_id: string }; query: Record<never, never>; body: NewMigration; answer: Migrated };
-  "POST /agents/{agent_id}/db/query": { path: { agent_id: string }; query: Record<never, never>; body: StatementBody; answer: wakeful__database__rest_rows__Found };
+  "POST /agents/{agent_id}/db/query": { path: { agent_id: string }; query: Record<never, never>; body: StatementBody; answer: FoundRows };
   "POST /agents/{agent_id}/db/rotate-key": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /agents/{agent_id}/db/schema": { path: { agent_id: string }; query: { system?: boolean }; body?: undefined; answer: SchemaShape };
   "GET /agents/{agent_id}/db/snapshots": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Snapshots };
@@ -2082,7 +2082,7 @@ export interface Routes {
   "GET /agents/{agent_id}/db/tables/{table}/rows": { path: { agent_id: string; table: string }; query: { show?: "active" | "deleted" | "all"; where?: string | null; sort?: string | null; desc?: boolean; limit?: number; offset?: number }; body?: undefined; answer: Rows };
   "POST /agents/{agent_id}/db/tables/{table}/rows": { path: { agent_id: string; table: string }; query: Record<never, never>; body: NewRows; answer: Added };
   "PATCH /agents/{agent_id}/db/tables/{table}/rows": { path: { agent_id: string; table: string }; query: Record<never, never>; body: RowsChange; answer: Updated };
-  "POST /agents/{agent_id}/db/tables/{table}/rows/delete": { path: { agent_id: string; table: string }; query: Record<never, never>; body: ChosenRows; answer: wakeful__database__rest_rows__Deleted };
+  "POST /agents/{agent_id}/db/tables/{table}/rows/delete": { path: { agent_id: string; table: string }; query: Record<never, never>; body: ChosenRows; answer: DeletedRows };
   "POST /agents/{agent_id}/db/tables/{table}/rows/restore": { path: { agent_id: string; table: string }; query: Record<never, never>; body: ChosenRows; answer: Restored };
   "POST /agents/{agent_id}/db/tables/{table}/rows/upsert": { path: { agent_id: string; table: string }; query: Record<never, never>; body: RowsToMatch; answer: Matched };
   "GET /agents/{agent_id}/db/verify": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Verified };
@@ -2136,7 +2136,7 @@ export interface Routes {
   "GET /models": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: ModelList };
   "POST /models": { path: Record<never, never>; query: Record<never, never>; body: NewModel; answer: ModelShape };
   "PUT /models/default": { path: Record<never, never>; query: Record<never, never>; body: DefaultRequest; answer: DefaultShape };
-  "POST /models/discover": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: wakeful__models__rest__Found };
+  "POST /models/discover": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: FoundServers };
   "POST /models/list": { path: Record<never, never>; query: Record<never, never>; body: ListRequest; answer: Listed };
   "GET /models/providers": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Providers };
   "POST /models/test": { path: Record<never, never>; query: Record<never, never>; body: TestRequest; answer: ModelTrialShape };
@@ -2197,7 +2197,7 @@ export interface Routes {
   "POST /users": { path: Record<never, never>; query: Record<never, never>; body: NewUser; answer: UserShape };
   "GET /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: UserShape };
   "PATCH /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body: UserChange; answer: UserShape };
-  "DELETE /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: wakeful__http__shapes__Deleted };
+  "DELETE /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: Deleted };
   "POST /v1/chat/completions": { path: Record<never, never>; query: Record<never, never>; body: CompletionBody; answer: CompletionShape };
   "GET /v1/models": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: AgentModels };
   "GET /v1/models/{model}": { path: { model: string }; query: Record<never, never>; body?: undefined; answer: AgentModel };
