@@ -24,7 +24,7 @@ test: setup page ## Run the tests (WAKEFUL_TEST_LONG=1 for the long variants; AR
 page: .venv/.installed ## Build the web page, if its sources have changed
 	@.venv/bin/python scripts/page.py
 
-check: setup ## Lock freshness, lint, format, imports between rooms, types; the page's lint, format, types
+check: setup ## Lock freshness, lint, format, imports between packages, types; the page's lint, format, types
 	@.venv/bin/python scripts/lock.py check
 	@.venv/bin/ruff check
 	@.venv/bin/ruff format --check

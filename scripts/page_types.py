@@ -1,4 +1,4 @@
-"""Write web/src/api/*.generated.ts: types from OpenAPI and the frame schema, labels and limits from domain."""
+"""Write web/src/api/*.generated.ts: types from OpenAPI and the frame schema, labels and limits from the rules."""
 
 import json
 import re

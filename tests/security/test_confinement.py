@@ -9,11 +9,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from wakeful.tools import confinement
 
 from confined import LEVELS, at_level
 from harness import tool_context
-from wakeful.sandbox import guard as sandbox_guard
+from wakeful.sandbox import guard
 from wakeful.sandbox.guard import guarded
 from wakeful.sandbox.rules import make_rules
 from wakeful.sandbox.shell import ShellSettings, shell_tools
@@ -447,8 +446,7 @@ def of_nobody():
     if os.geteuid() != 0:
         pytest.skip("only root can become another user; the other tests here have run as an ordinary one")
     folder = Path(tempfile.mkdtemp(prefix="wakeful-test-"))
-    shutil.copytree(Path(confinement.__file__).parent, folder / "wakeful/tools/confinement")
-    shutil.copy(sandbox_guard.__file__, folder / "wakeful/sandbox/guard.py")
+    shutil.copytree(Path(guard.__file__).parent, folder / "wakeful/sandbox")
     for name in ("workspace", "config"):
         (folder / name).mkdir()
     (folder / "config/key").write_text(SECRET)

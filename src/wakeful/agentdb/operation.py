@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-Scope = Literal["read", "chat", "admin"]  # of domain.types, whose import would delay a worker's start by 27 ms
+Scope = Literal["read", "chat", "admin"]  # of core/identity.py, whose import would delay a worker's start by 27 ms
 Kind = Literal["read", "write", "upkeep"]  # upkeep: the host's own work, in transactions of its own
 Door = Literal["tool", "route", "command"]  # through which the reader of an error came
 

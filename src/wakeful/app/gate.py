@@ -162,7 +162,7 @@ def _scheme(scope: Scope) -> str:
 
 
 def _client(scope: Scope) -> str:
-    client = scope.get("client")  # see `proxies` for the one behind a proxy
+    client = scope.get("client")  # behind a proxy: `http/hosts.py` has put the client's own there
     return client[0] if client else ""
 
 

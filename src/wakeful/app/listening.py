@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from wakeful.app.building import Wakeful
 
 
-# Announces the address of a running server in its data directory, see `server_lock`.
+# The lock on the data directory, and the file with the address of the server that holds it.
 
 
 # A command that looks at the file holds the lock for a moment. A second node on the same data directory gets the lock

@@ -161,7 +161,7 @@ def _find_data_dir(config_dir: Path, environ: Mapping[str, str]) -> Path:
 
 
 def _find_running(data_dir: Path) -> str | None:
-    """Return the address of the server that holds the lock of a data directory, as the server's `server_lock` does."""
+    """Return the address of the server that holds the lock of a data directory, as `app/listening.py` writes it."""
     import fcntl  # not at the top: there is none on Windows, and no server
 
     try:

@@ -50,7 +50,7 @@ def sync_folder(folder: Path) -> None:
 
 # The file by which commands find a running server: its address counts only while the server holds the lock.
 #
-# Every command imports this module, so it imports little. `announcing` writes the file.
+# Every command imports this module, so it imports little. `app/listening.py` writes the file.
 
 
 LOCK_FILE = "server.lock"  # in the data directory

@@ -1,7 +1,7 @@
 """Reads settings from `wakeful.toml` and the environment, without validating the values.
 
-Separate from `config`, because a command that talks to a running server needs three settings, and loading pydantic for
-them would take longer than the command.
+Not in `config/settings.py`, because a command that talks to a running server needs three settings, and loading pydantic
+for them would take longer than the command.
 """
 
 import tomllib

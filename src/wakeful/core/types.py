@@ -1,4 +1,4 @@
-"""Types of the domain: users, agents, sessions, wakes, runs, notices.
+"""The types that everything shares: users, agents, sessions, wakes, runs, notices.
 
 Every datetime is aware and in UTC. Values are immutable; a rule returns a new one.
 """

@@ -316,5 +316,5 @@ def _fields(hook: Hook, request: Request) -> dict[str, Any]:
 
 
 def _to_fields(sent: dict[str, Any]) -> dict[str, Any]:
-    """Return fields as the domain has them, where lists are tuples."""
+    """Return fields as the rules have them, where lists are tuples."""
     return {name: tuple(cast("list[str]", value)) if isinstance(value, list) else value for name, value in sent.items()}

@@ -107,7 +107,7 @@ def status_of(error: WakefulError) -> int:
 
 
 def answer(error: WakefulError, path: str, *, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """Return the response to an error of the domain, for a request of this path."""
+    """Return the response to one of our errors, for a request of this path."""
     headers = dict(headers or {})
     if isinstance(error, NotSignedIn):
         headers["WWW-Authenticate"] = "Bearer"

@@ -67,7 +67,7 @@ class RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     def to_request(self, request: type[T]) -> T:
-        """Make a request of the domain from the fields that were sent."""
+        """Make a request (its dataclass) from the fields that were sent."""
         return request(**{name: getattr(self, name) for name in self.model_fields_set})
 
     def to_changes(self, nullable: Collection[str] = ()) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def _to_seconds(value: object) -> object:
 
 
 Seconds = Annotated[int, BeforeValidator(_to_seconds)]
-ToDollars = BeforeValidator(lambda micros: micros / 1_000_000)  # the domain counts in millionths
+ToDollars = BeforeValidator(lambda micros: micros / 1_000_000)  # rules and tables count in millionths
 
 
 class Shape(BaseModel):

@@ -31,7 +31,7 @@ def planning_tools() -> list[Tool]:
     ]
 
 
-# The toolset `subagents`: give a task to another agent. `runtime/loop/subagents.py` runs it.
+# The toolset `subagents`: give a task to another agent. `loop/subagents.py` runs it.
 
 
 MAX_TASK = 32_000  # characters

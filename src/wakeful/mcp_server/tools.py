@@ -47,7 +47,7 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     def to_request(self, request: type[T]) -> T:
-        """Make a request of the domain from the arguments that were given."""
+        """Make a request (its dataclass) from the arguments that were given."""
         return request(
             **{name: getattr(self, name) for name in self.model_fields_set if getattr(self, name) is not None}
         )

@@ -1,6 +1,6 @@
 """Runs a program, and kills it and all its descendants when the server exits, also when the server is killed.
 
-It is a script of its own, which imports only the standard library and the modules of `confinement` that it needs:
+It is a script of its own, which imports only the standard library and the modules beside it that it needs:
 `guard.py SERVER-PID RULES PROGRAM ARGUMENT…`. The rules are JSON; with `null` the program runs unconfined. They are
 applied to the program, not to its guard, and if one cannot be applied the program is not started.
 """

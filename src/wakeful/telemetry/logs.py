@@ -490,9 +490,9 @@ class _Text(_Formatter):
     """One line for each record, whatever is in its fields: a text from outside cannot look like a line of its own."""
 
     def format(self, record: logging.LogRecord) -> str:
-        room = record.name.removeprefix("wakeful.")
+        logger = record.name.removeprefix("wakeful.")
         message = _escape(self._redact(record.getMessage()))
-        head = f"{_time(record)} {record.levelname.lower():7} {room}: {message}"
+        head = f"{_time(record)} {record.levelname.lower():7} {logger}: {message}"
         # Redacted before they are quoted: the patterns do not know escaped quotation marks.
         lines = _spell_all(head + self._node_words, clean_fields(self._redact, record))
         traceback = traceback_of(record)

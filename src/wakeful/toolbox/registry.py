@@ -30,7 +30,7 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     def to_request(self, request: type[T]) -> T:
-        """Make a request of the domain from the arguments that were given."""
+        """Make a request (its dataclass) from the arguments that were given."""
         given = {each.name: getattr(self, each.name, None) for each in fields_of(request)}
         return request(**{name: value for name, value in given.items() if value is not None})
 

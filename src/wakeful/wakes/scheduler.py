@@ -18,7 +18,7 @@ _WHILE_HELD = 0.25  # seconds
 
 
 class Scheduler:
-    """One loop per process. The decisions are those of `domain.wakes.fire`, in one transaction per batch."""
+    """One loop per process. The decisions are those of `timing/fire.py`, in one transaction per batch."""
 
     def __init__(
         self,

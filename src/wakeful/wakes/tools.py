@@ -88,7 +88,7 @@ def _recall_line(wake: Wake, when: str) -> str:
 
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
-# For the model only; `domain.doors.session_config` validates, with the same error texts for every caller.
+# For the model only; `timing/schedule.py` validates, with the same error texts for every caller.
 _CONFIG = {
     "type": "object",
     "additionalProperties": False,

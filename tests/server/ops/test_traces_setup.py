@@ -18,7 +18,7 @@ def traced(settings, endpoint):
 @pytest.fixture
 def _without_otel(monkeypatch):
     for name in list(sys.modules):  # another test may have imported them
-        if name.startswith(("opentelemetry.sdk.", "wakeful.service.tracing.ot")):
+        if name.startswith(("opentelemetry.sdk.", "wakeful.telemetry.otel")):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)  # as Python has it for a package that is not there
 

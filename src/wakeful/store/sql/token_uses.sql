@@ -1,5 +1,5 @@
 -- name: use_of_token
--- The brake on tokens of programs and on hooks (domain.via.BRAKED): when the use was that came before so many later ones.
+-- The brake on tokens of programs and on hooks (core/labels.py, BRAKED): when the use was that came before so many later ones.
 -- A booking counts until its first run does. What lies far ahead is from before the clock was set back.
 SELECT at FROM (
     SELECT queued_at AS at FROM runs

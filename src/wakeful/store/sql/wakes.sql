@@ -1,6 +1,6 @@
 -- name: add_wakes
 -- Book wakes. No row comes back for one whose slot is taken by a live one, whose session has 50 schedules (wakes without
--- a slot) waiting (domain.wakes.MAX_LIVE_SCHEDULES), or that an agent booked whose self-scheduling is off by now.
+-- a slot) waiting (MAX_LIVE_SCHEDULES in timing/lifecycle.py), or that an agent booked whose self-scheduling is off by now.
 INSERT INTO wakes (
     id, kind, agent_id, user_id, session_id, slot, call_type, interval_seconds, cron, timezone, wall_clock, until, max_runs,
     booking, nominal_at, attempt_at, first_due_at, is_missed, held_by, comment, instructions, context_views, session_config, priority, on_miss,
