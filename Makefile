@@ -41,11 +41,11 @@ bench: setup ## Run every script in bench/ (files that start with _ are their he
 	@set -e; for script in $(BENCHES); do echo "== $$script"; .venv/bin/python $$script; done
 
 docs: setup ## Rewrite what is generated: docs/reference, the types in web/src/api, options of agents
+	@.venv/bin/python scripts/agent_options.py  # first: the help of commands has the options
 	@.venv/bin/python scripts/settings_docs.py
 	@.venv/bin/python scripts/reference_docs.py
 	@.venv/bin/python scripts/cli_docs.py
 	@.venv/bin/python scripts/page_types.py
-	@.venv/bin/python scripts/agent_options.py
 
 site: setup ## Build the documentation site, with search, into build/site
 	@.venv/bin/sphinx-build -q -W --keep-going -c site . build/site
