@@ -61,10 +61,10 @@ CODE = {
 PROSE_PATTERN = re.compile(r"\b(?:" + "|".join(f"({each})" for each in PHRASES) + r")\b", re.IGNORECASE)
 CODE_PATTERN = re.compile("|".join(f"({each})" for each in CODE), re.MULTILINE)
 
-# How many odd phrases a folder may still have. A number may only go down: when you clean up, lower it to what is left
+# How many odd phrases a room may still have. A number may only go down: when you clean up, lower it to what is left
 # (with a number that is too low, the test lists them); at 0 remove the entry. Never raise one for a new text.
-ALLOWED = {
-    "tests": 4,  # assertions about texts elsewhere
+ROOMS = {
+    "tests": 4,  # assertions about texts of other rooms
 }
 
 
@@ -92,9 +92,9 @@ def matches(pattern: re.Pattern[str], plain: list[str], text: str, file: Path) -
         yield Found(f"{file.relative_to(ROOT)}:{line}", phrase, plain[match.lastindex - 1])
 
 
-def files_of(folder: str) -> list[Path]:
-    """Return the texts of a folder or file: what we write, not what is generated or built."""
-    place = ROOT / folder
+def files_of(room: str) -> list[Path]:
+    """Return the texts of a room: what we write, not what is generated or built."""
+    place = ROOT / room
     if place.is_file():
         return [place]
     found = [each for each in sorted(place.rglob("*")) if each.suffix in {".md", ".py", ".ts", ".tsx", ".css"}]
@@ -102,17 +102,17 @@ def files_of(folder: str) -> list[Path]:
     return [each for each in ours if ".generated" not in each.name]
 
 
-def folders() -> list[str]:
+def rooms() -> list[str]:
     source = sorted((ROOT / "src/wakeful").iterdir())
-    packages = [f"src/wakeful/{each.name}" for each in source if each.is_dir() and each.name != "__pycache__"]
+    folders = [f"src/wakeful/{each.name}" for each in source if each.is_dir() and each.name != "__pycache__"]
     modules = [f"src/wakeful/{each.name}" for each in source if each.suffix == ".py"]
-    return ["README.md", "CONTRIBUTING.md", "docs", *packages, *modules, "web/src", "tests", "bench", "scripts"]
+    return ["README.md", "CONTRIBUTING.md", "docs", *folders, *modules, "web/src", "tests", "bench", "scripts"]
 
 
-@pytest.mark.parametrize("folder", folders())
-def test_texts_use_plain_words(folder):
-    found = [each for file in files_of(folder) for each in odd_phrases(file)]
-    allowed = ALLOWED.get(folder, 0)
+@pytest.mark.parametrize("room", rooms())
+def test_texts_use_plain_words(room):
+    found = [each for file in files_of(room) for each in odd_phrases(file)]
+    allowed = ROOMS.get(room, 0)
     assert len(found) <= allowed, f"{len(found)} odd phrases, {allowed} allowed:\n" + "\n".join(map(str, found))
 
 
