@@ -22,7 +22,7 @@ from wakeful.hooks.receiving import Received, Receiving
 from wakeful.hooks.rules import HookData
 from wakeful.runs.claims import cancel_wake
 from wakeful.store.store import Store, Tx
-from wakeful.timing import schedule
+from wakeful.timing import session_config
 
 _TEST_EVENT = "test"
 
@@ -197,7 +197,7 @@ class Hooks:
         agent = await self._store.read(lambda tx: tx.agents.get(hook.agent_id, hook.user_id))
         # The tools of an MCP server are known once it has started.
         asked = {"tool_ids": list(hook.tools)}
-        problems = await self._prepare(agent) if schedule.names_tool_of(agent, asked) else ()
+        problems = await self._prepare(agent) if session_config.names_tool_of(agent, asked) else ()
         known = self._tools_of(agent)
         for name in hook.tools:
             if name not in known:

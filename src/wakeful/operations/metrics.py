@@ -17,7 +17,7 @@ from wakeful.core.types import Run, WaitingWork
 from wakeful.delivery.rules import Delivery
 from wakeful.operations.storage import Sizes
 from wakeful.store.store import Store
-from wakeful.timing.fire import Verdict
+from wakeful.timing.fire_rule import Verdict
 
 _LATE = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0, 60.0, 600.0)
 _LONG = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0)

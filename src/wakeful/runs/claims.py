@@ -26,8 +26,8 @@ from wakeful.store.rows import to_micros
 from wakeful.store.runs import Claimed
 from wakeful.store.sessions import NoSuchSession
 from wakeful.store.store import Store, Tx
-from wakeful.timing import lifecycle, next_run
-from wakeful.timing.fire import decision
+from wakeful.timing import lifecycle, next_run_request
+from wakeful.timing.fire_rule import decision
 
 log = logging.getLogger(__name__)
 
@@ -359,7 +359,7 @@ async def note_loop_end(tx: Tx, run: Run, now: datetime) -> bool:
 
     Call it after the run's row and its wake were saved. It reads nothing for runs that the agent did not book.
     """
-    if not next_run.is_own(run) or await _goes_on(tx, run, now):
+    if not next_run_request.is_own(run) or await _goes_on(tx, run, now):
         return False
     ended = await tx.runs.read(run.id)
     try:
@@ -383,7 +383,7 @@ async def note_unkept_promise(tx: Tx, run: Run, now: datetime) -> None:
 
 async def _goes_on(tx: Tx, run: Run, now: datetime) -> bool:
     """Return whether a next run is pending, or another one that the agent booked is running and may still book one."""
-    waiting = await tx.wakes.in_slot(next_run.slot_of(run.agent_id))
+    waiting = await tx.wakes.in_slot(next_run_request.slot_of(run.agent_id))
     return waiting is not None or await tx.runs.is_another_under_way(run, now)
 
 

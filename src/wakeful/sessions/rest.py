@@ -34,7 +34,7 @@ from wakeful.http.shapes import (
 from wakeful.sessions.messages import MAX_CONTENT, MAX_FILES, hand_over, read_message
 from wakeful.sessions.search import Hit, Kind, Place
 from wakeful.sessions.service import MAX_TITLE, MAX_UPLOAD_BYTES, MAX_UPLOADS_BYTES, SessionView, UploadTooLarge
-from wakeful.timing.schedule import PREFIX
+from wakeful.timing.schedule_request import PREFIX
 
 # The route of the search in messages.
 

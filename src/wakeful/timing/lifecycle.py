@@ -24,7 +24,7 @@ from wakeful.core.types import (
 from wakeful.core.values import replace
 from wakeful.core.zones import load_zone
 from wakeful.timing import recurrence
-from wakeful.timing.fire import Verdict, decision, end, fresh_session, make_run, move_on, plan_for
+from wakeful.timing.fire_rule import Verdict, decision, end, fresh_session, make_run, move_on, plan_for
 from wakeful.timing.when import When
 
 # Create a wake from a request: check its fields, and plan its first time.

@@ -11,11 +11,11 @@ from wakeful.core.errors import Invalid
 from wakeful.core.types import Pause, Rules, Run, Wake
 from wakeful.runs.service import RunService
 from wakeful.store.store import Store, Tx
-from wakeful.timing import bounds, explain, next_run, recall
+from wakeful.timing import bounds, forecast, next_run_request, recall_request
 from wakeful.timing.bounds import PausePreset
-from wakeful.timing.explain import AgendaContext, Planned
-from wakeful.timing.next_run import NextRunRequest
-from wakeful.timing.recall import RecallRequest
+from wakeful.timing.forecast import AgendaContext, Planned
+from wakeful.timing.next_run_request import NextRunRequest
+from wakeful.timing.recall_request import RecallRequest
 from wakeful.wakes.service import plan_edit
 
 MAX_SPAN = timedelta(days=92)
@@ -69,8 +69,8 @@ class AgendaService:
             context = await _context(tx, user_id, now)
             found = await tx.runs.of_user(user_id, before=(end, "~"), most=_PAGE) if start < now else []
             ran = [run for run in reversed(found) if run.queued_at >= start]
-            planned = explain.plan_runs(live, context, now, end, self._rules) if end > now else []
-            held = explain.plan_held(live, context, now, end, self._rules) if end > now else []
+            planned = forecast.plan_runs(live, context, now, end, self._rules) if end > now else []
+            held = forecast.plan_held(live, context, now, end, self._rules) if end > now else []
             return Agenda(
                 ran=ran,
                 subjects=await tx.runs.subjects([run.id for run in ran]),
@@ -86,7 +86,7 @@ class AgendaService:
 
         async def work(tx: Tx) -> Preview:
             agent = await tx.agents.get(agent_id, user_id)
-            wake = recall.make(request, agent, _NO_SESSION, user_id, now, self._rules, by="user")
+            wake = recall_request.make(request, agent, _NO_SESSION, user_id, now, self._rules, by="user")
             return await self._preview(tx, wake, now)
 
         return await self._store.read(work)
@@ -97,9 +97,9 @@ class AgendaService:
 
         async def work(tx: Tx) -> Preview:
             agent = await tx.agents.get(agent_id, user_id)
-            asked = next_run.read_time(request, now, agent.known_zone)
+            asked = next_run_request.read_time(request, now, agent.known_zone)
             clamped = bounds.clamp(asked.at or now, now, agent.bounds, agent.zone, (), 0, "user")
-            wake = next_run.make(request, asked, clamped, agent, now, self._rules, by="user")
+            wake = next_run_request.make(request, asked, clamped, agent, now, self._rules, by="user")
             return await self._preview(tx, wake, now)
 
         return await self._store.read(work)
@@ -118,8 +118,8 @@ class AgendaService:
         context, end = await _context(tx, wake.user_id, now), now + _PREVIEWED_AHEAD
         return Preview(
             wake=wake,
-            times=explain.plan_runs([wake], context, now, end, self._rules, most=_PREVIEWED),
-            held=explain.plan_held([wake], context, now, end, self._rules, most=_PREVIEWED),
+            times=forecast.plan_runs([wake], context, now, end, self._rules, most=_PREVIEWED),
+            held=forecast.plan_held([wake], context, now, end, self._rules, most=_PREVIEWED),
         )
 
 

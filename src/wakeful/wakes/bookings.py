@@ -7,7 +7,7 @@ from wakeful.core.labels import Via
 from wakeful.core.types import Agent, Wake
 from wakeful.sessions.service import agent_of
 from wakeful.store.store import Store, Tx
-from wakeful.timing.booking import (
+from wakeful.timing.booking_request import (
     BookingRequest,
     OtherAgentsSession,
     rename_fields,

@@ -20,7 +20,7 @@ from wakeful.store.wakes import DueWake
 from wakeful.store.webhooks import wake_missed
 from wakeful.telemetry.logs import log_each
 from wakeful.timing import bounds
-from wakeful.timing.fire import Facts, Verdict, fire
+from wakeful.timing.fire_rule import Facts, Verdict, fire
 
 log = logging.getLogger(__name__)
 

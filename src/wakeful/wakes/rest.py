@@ -34,9 +34,9 @@ from wakeful.http.shapes import (
 )
 from wakeful.runs.rest import RunShape
 from wakeful.timing.explain import Step
-from wakeful.timing.next_run import NextRunRequest
-from wakeful.timing.recall import RecallRequest
-from wakeful.timing.schedule import Schedule, ScheduleRequest, ScheduleStatus, wake_id_of
+from wakeful.timing.next_run_request import NextRunRequest
+from wakeful.timing.recall_request import RecallRequest
+from wakeful.timing.schedule_request import Schedule, ScheduleRequest, ScheduleStatus, wake_id_of
 
 # Routes for wakes of every kind, by id.
 

@@ -14,9 +14,9 @@ from wakeful.http.services import ServicesDep
 from wakeful.http.shapes import BookingShape, Done, Id, PathId, RequestBody, Shape, Text, TimeField, shape_of
 from wakeful.runs.rest import RunEntry
 from wakeful.timing.bounds import PausePreset
-from wakeful.timing.explain import Planned
-from wakeful.timing.next_run import NextRunRequest
-from wakeful.timing.recall import MAX_RUNS, MAX_SECONDS, RecallRequest
+from wakeful.timing.forecast import Planned
+from wakeful.timing.next_run_request import NextRunRequest
+from wakeful.timing.recall_request import MAX_RUNS, MAX_SECONDS, RecallRequest
 from wakeful.wakes.agenda import ActivePause, Preview
 
 # Routes for the agenda, and for previews of bookings and changes.

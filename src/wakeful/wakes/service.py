@@ -21,12 +21,12 @@ from wakeful.runs.service import check_brake
 from wakeful.store.drivers.database import Together
 from wakeful.store.store import Store, Tx
 from wakeful.telemetry.tracing import current_traceparent
-from wakeful.timing import bounds, explain, lifecycle, recall, schedule
-from wakeful.timing.booking import KeyTaken, is_repeat, is_same_task
+from wakeful.timing import bounds, explain, lifecycle, recall_request, schedule_request
+from wakeful.timing.booking_request import KeyTaken, is_repeat, is_same_task
 from wakeful.timing.explain import Step
-from wakeful.timing.fire import decision
+from wakeful.timing.fire_rule import decision
 from wakeful.timing.lifecycle import RequestedTime, SlotTaken, TooManySchedules, booking_detail
-from wakeful.timing.next_run import SelfSchedulingOff
+from wakeful.timing.next_run_request import SelfSchedulingOff
 
 log = logging.getLogger(__name__)
 
@@ -293,7 +293,7 @@ async def plan_edit(tx: Tx, wake: Wake, asked: Mapping[str, Any], now: datetime,
     """Return what a change of a pending wake would make of it, with the checks that its kind has for people."""
     _check_recurrence(wake, asked)
     agent = await tx.agents.get(wake.agent_id, wake.user_id)
-    changes, asked_time = recall.read_changes(asked, wake, now, agent.known_zone)
+    changes, asked_time = recall_request.read_changes(asked, wake, now, agent.known_zone)
     if asked_time is not None:
         changes["nominal_at"], asked_time = _bound(wake, agent, changes["nominal_at"], asked_time, now)
     after = lifecycle.edit(wake, changes, now, rules)
@@ -340,7 +340,7 @@ def _bound(
 ) -> tuple[datetime, RequestedTime]:
     """Hold a new time to the limits for people that its kind has when it is booked."""
     if is_schedule(wake):
-        schedule.check_ahead("when", at - now)
+        schedule_request.check_ahead("when", at - now)
     if wake.kind != "next_run":
         return at, asked_time
     clamped = bounds.clamp(at, now, agent.bounds, agent.zone, (), 0, "user")

@@ -7,11 +7,11 @@ from pydantic import Field, WithJsonSchema
 from wakeful.core.errors import Invalid
 from wakeful.core.hub import recall_status
 from wakeful.core.types import Wake
-from wakeful.timing import schedule as session_config
+from wakeful.timing import session_config
 from wakeful.timing.bounds import BookingRefused
-from wakeful.timing.next_run import NextRunRequest
-from wakeful.timing.recall import RecallRequest
-from wakeful.timing.schedule import Schedule, ScheduleRequest
+from wakeful.timing.next_run_request import NextRunRequest
+from wakeful.timing.recall_request import RecallRequest
+from wakeful.timing.schedule_request import Schedule, ScheduleRequest
 from wakeful.toolbox.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool, with_fields
 from wakeful.wakes.next_runs import BookedNextRun, NextRuns
 from wakeful.wakes.recalls import Recalls
@@ -88,7 +88,7 @@ def _recall_line(wake: Wake, when: str) -> str:
 
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
-# For the model only; `domain.doors.session_config` validates, with the same error texts for every caller.
+# For the model only; `timing.session_config` validates, with the same error texts for every caller.
 _CONFIG = {
     "type": "object",
     "additionalProperties": False,
