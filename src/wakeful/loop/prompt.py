@@ -17,7 +17,7 @@ from wakeful.core.zones import load_zone
 from wakeful.database.service import ShownView
 from wakeful.hooks.rules import HookData
 from wakeful.runs import rules as runs_rules
-from wakeful.sessions.service import all_messages
+from wakeful.sessions.reading import all_messages
 from wakeful.store.runs import Spent
 from wakeful.store.store import Store, Tx
 from wakeful.timing import bounds, next_run_request, session_config

@@ -120,8 +120,8 @@ class Metrics:
         for each in deliveries:
             self._delivered.labels(each.kind, each.outcome).inc()
 
-    def note_ping(self, kind: str, outcome: str) -> None:
-        """Count a ping of the heartbeat address or of a wake's address."""
+    def count_outgoing(self, kind: str, outcome: str) -> None:
+        """Count a ping of the heartbeat address or of a wake's address, or a message of a webhook."""
         self._pings.labels(kind, outcome).inc()
 
     def note_spans(self, outcome: str, count: int) -> None:

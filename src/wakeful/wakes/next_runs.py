@@ -12,7 +12,7 @@ from wakeful.core.outside import ActingRun
 from wakeful.core.records import MemoryElsewhere, ViewsOf
 from wakeful.core.types import Agent, Rules, Run, Wake
 from wakeful.core.values import replace
-from wakeful.runs.service import check_brake
+from wakeful.runs.brake import check_brake
 from wakeful.store.store import Store, Tx
 from wakeful.telemetry.tracing import current_traceparent
 from wakeful.timing import bounds, next_run_request
@@ -20,8 +20,6 @@ from wakeful.timing.bounds import Clamped
 from wakeful.timing.lifecycle import RequestedTime
 from wakeful.timing.next_run_request import NextRunRequest
 from wakeful.wakes.service import WakeService, describe_time, find_repeated, put_in_slot
-
-"""Returns the views in an agent's database, with their required parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from wakeful.core.labels import Via, stamp, stamp_booked
 from wakeful.core.outside import ActingRun
 from wakeful.core.texts import first_words
 from wakeful.core.types import Agent, ClaimedRun, Rules, Run, Session, Wake
-from wakeful.sessions.service import agent_of, read_own
+from wakeful.sessions.reading import agent_of, read_own
 from wakeful.store.sessions import NoSuchSession
 from wakeful.store.store import Store, Tx
 from wakeful.timing import brief, recall_request

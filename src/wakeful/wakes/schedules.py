@@ -11,7 +11,7 @@ from wakeful.core.labels import TOOL, Via, stamp, stamp_booked
 from wakeful.core.outside import ActingRun
 from wakeful.core.records import Skill
 from wakeful.core.types import Agent, ClaimedRun, Rules, Wake, is_schedule
-from wakeful.sessions.service import agent_of
+from wakeful.sessions.reading import agent_of
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes import NoSuchWake
 from wakeful.timing import schedule_request, session_config

@@ -15,9 +15,9 @@ from wakeful.core.types import Agent, Rules, Run, Session, Wake, is_schedule, ki
 from wakeful.core.values import replace
 from wakeful.core.zones import format_duration, load_zone
 from wakeful.homes.directories import Directories
-from wakeful.notices import texts as notices_texts
+from wakeful.notices import texts
+from wakeful.runs.brake import check_brake
 from wakeful.runs.claims import cancel_wake
-from wakeful.runs.service import check_brake
 from wakeful.store.drivers.database import Together
 from wakeful.store.store import Store, Tx
 from wakeful.telemetry.tracing import current_traceparent
@@ -131,7 +131,7 @@ class WakeService:
             if wake_id not in await tx.wakes.forgotten_recalls(before, wake_id=wake_id):
                 return  # another node was first, or its user came back
             await cancel_wake(tx, wake, "forgotten", now, run_reason="forgotten")
-            await tx.notices.add(notices_texts.forgotten(wake, days, now))
+            await tx.notices.add(texts.forgotten(wake, days, now))
 
         await self._store.write(work)
 
@@ -273,7 +273,9 @@ def _session_or_own(wake: Wake) -> str:
     return wake.session_id or wake.id
 
 
-# Edits of pending wakes as people ask for them, with the limits that each kind has.
+# ── Edits ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# As people ask for them, with the limits that each kind of wake has.
 
 
 _ONLY_IF_RECURRING = frozenset({"interval_seconds", "cron", "until", "max_runs", "timezone"})
@@ -347,7 +349,9 @@ def _bound(
     return clamped.at, replace(asked_time, moved_by=(*asked_time.moved_by, *clamped.reasons))
 
 
-# Repeated bookings of programs: clients retry, and a request that is sent twice books once.
+# ── Repeated bookings ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+# Programs retry, and a request that is sent twice books once.
 
 
 _RETRIED_WITHIN = timedelta(seconds=60)
@@ -371,7 +375,7 @@ async def find_repeated(tx: Tx, wake: Wake, key: str | None, now: datetime) -> W
     return first
 
 
-# Formats times for agents and users.
+# ── Times as text ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def describe_time(at: datetime, agent: Agent, now: datetime) -> str:
@@ -383,7 +387,9 @@ def describe_time(at: datetime, agent: Agent, now: datetime) -> str:
     return f"{local.isoformat(sep=' ', timespec='seconds')} {agent.zone} ({relative})"
 
 
-# Runs that change bookings: each change is checked against what the run has read.
+# ── Changes by runs ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+# Each change that a run makes to a booking is checked against what the run has read.
 
 
 async def check_change(tx: Tx, by: ActingRun | None, wake: Wake, change: Change, now: datetime) -> None:

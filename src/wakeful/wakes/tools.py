@@ -17,7 +17,9 @@ from wakeful.wakes.next_runs import BookedNextRun, NextRuns
 from wakeful.wakes.recalls import Recalls
 from wakeful.wakes.schedules import Schedules
 
-# The toolset `recall`: an agent books a time at which it wakes in the same session and reads its own message.
+# ── The toolset `recall` ──────────────────────────────────────────────────────────────────────────────────────────────
+
+# An agent books a time at which it wakes in the same session and reads its own message.
 
 
 class ScheduleRecall(with_fields(Arguments, RecallRequest)):
@@ -84,7 +86,9 @@ def _recall_line(wake: Wake, when: str) -> str:
     return f"{when} {wake.call_type}{label}: {recall_status(wake.status)}{reason}. Id: {wake.id}."
 
 
-# The toolset `scheduler`: an agent books messages to itself and new sessions, once each, within a day.
+# ── The toolset `scheduler` ───────────────────────────────────────────────────────────────────────────────────────────
+
+# An agent books messages to itself and new sessions, once each, within a day.
 
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
@@ -236,7 +240,9 @@ def _to_metadata(schedule: Schedule) -> dict[str, Any]:
     return metadata
 
 
-# The toolset `next_run`: an agent books its own next run. There is one slot, and each run must book the next.
+# ── The toolset `next_run` ────────────────────────────────────────────────────────────────────────────────────────────
+
+# An agent books its own next run. There is one slot, and each run must book the next.
 
 
 class ScheduleNextRun(with_fields(Arguments, NextRunRequest, without=("when", "timezone"))):
