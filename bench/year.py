@@ -27,7 +27,7 @@ from wakeful.operations.storage import OldData, Retention, Vacuum
 from wakeful.store.store import Tx
 from wakeful.timing import recurrence
 from wakeful.timing.bounds import PRESETS
-from wakeful.timing.fire import fresh_session, make_run
+from wakeful.timing.fire_rule import fresh_session, make_run
 from wakeful.timing.lifecycle import create
 
 OUT = Path(__file__).parent / "out" / "year.json"

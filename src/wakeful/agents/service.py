@@ -19,7 +19,7 @@ from wakeful.store.runs import Spent
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes import Gone
 from wakeful.timing.bounds import PRESETS, local_day_start
-from wakeful.timing.next_run import SelfSchedulingOff
+from wakeful.timing.next_run_request import SelfSchedulingOff
 
 _PAGE = 1_000
 _OFF = "self_scheduling_off"

@@ -59,7 +59,8 @@ from wakeful.runs.service import RunService
 from wakeful.sandbox import shell
 from wakeful.sandbox.rules import SEARCH_PATH
 from wakeful.sandbox.shell import ShellSettings
-from wakeful.sessions.service import PresenceService, SessionService
+from wakeful.sessions.presence import PresenceService
+from wakeful.sessions.service import SessionService
 from wakeful.store.migrate import CopyFirst
 from wakeful.store.store import Store
 from wakeful.stream.service import Stream
@@ -69,8 +70,8 @@ from wakeful.toolbox import web
 from wakeful.toolbox.registry import Tool, ToolCatalog, ToolDeps, Tools
 from wakeful.toolbox.web import Fetcher
 from wakeful.wakes import tools as wakes_tools
-from wakeful.wakes.agenda import PauseService
 from wakeful.wakes.firing import Firing, FiringObserver
+from wakeful.wakes.pauses import PauseService
 from wakeful.wakes.scheduler import Scheduler
 from wakeful.wakes.service import WakeService
 from wakeful.wakes.wrong_clock import WrongClock
@@ -336,7 +337,7 @@ def _heartbeat_pings(base: Base, services: Services) -> HeartbeatPings | None:
     url = settings.heartbeat_url.get_secret_value()
     # The author of the settings file may name a host of the own network.
     process = ChannelProcess(private_hosts=(*settings.fetch_private_hosts, host_of(url)), seconds=PING_SECONDS)
-    return HeartbeatPings(base.store, base.clock, process, url, services.metrics.note_ping)
+    return HeartbeatPings(base.store, base.clock, process, url, services.metrics.count_outgoing)
 
 
 def _upkeep(base: Base, services: Services, outbox: Outbox) -> Upkeep:

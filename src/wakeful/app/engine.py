@@ -22,11 +22,11 @@ from wakeful.runs.claims import MemoryHolds
 from wakeful.runs.departures import Departures
 from wakeful.runs.lease_heartbeat import LeaseHeartbeat
 from wakeful.runs.runner import Runner
+from wakeful.sessions.presence import PresenceService
 from wakeful.sessions.search import SearchIndex
-from wakeful.sessions.service import PresenceService
 from wakeful.wakes.firing import Firing
 from wakeful.wakes.scheduler import Scheduler
-from wakeful.webhooks.service import WebhookOutbox
+from wakeful.webhooks.outbox import WebhookOutbox
 
 log = logging.getLogger(__name__)
 

@@ -47,21 +47,26 @@ from wakeful.operations.storage import Retention, Storage
 from wakeful.people.service import Accounts
 from wakeful.runs.approvals import Approvals
 from wakeful.runs.departures import Departures
-from wakeful.runs.service import RunService, RunWaits, Stopping
+from wakeful.runs.service import RunService, RunWaits
+from wakeful.runs.stopping import Stopping
+from wakeful.sessions.presence import PresenceService
 from wakeful.sessions.search import Search, SearchIndex
-from wakeful.sessions.service import PresenceService, SessionService, Uploads
+from wakeful.sessions.service import SessionService
+from wakeful.sessions.uploads import Uploads
 from wakeful.store.store import Store
 from wakeful.stream.feed import Feed
 from wakeful.stream.service import Following, Stream
 from wakeful.telemetry.recent_logs import RecentLogs
 from wakeful.toolbox.registry import ToolCatalog
-from wakeful.wakes.agenda import AgendaService, PauseService
+from wakeful.wakes.agenda import AgendaService
 from wakeful.wakes.bookings import Bookings
 from wakeful.wakes.next_runs import NextRuns
+from wakeful.wakes.pauses import PauseService
 from wakeful.wakes.recalls import Recalls
 from wakeful.wakes.schedules import Schedules
 from wakeful.wakes.service import WakeService
-from wakeful.webhooks.service import WEBHOOK_SECONDS, WebhookOutbox, Webhooks
+from wakeful.webhooks.outbox import WEBHOOK_SECONDS, WebhookOutbox
+from wakeful.webhooks.service import Webhooks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,13 +330,13 @@ def _push(base: Base, metrics: Metrics) -> Push:
 def _pings(base: Base, metrics: Metrics) -> Pings:
     private = base.settings.fetch_private_hosts
     process = ChannelProcess(private_hosts=private, seconds=PING_SECONDS)
-    return Pings(base.store, base.clock, process, private, metrics.note_ping)
+    return Pings(base.store, base.clock, process, private, metrics.count_outgoing)
 
 
 def _webhooks(base: Base, metrics: Metrics) -> Webhooks:
     private, key = base.settings.fetch_private_hosts, base.device_key
     process = ChannelProcess(private_hosts=private, seconds=WEBHOOK_SECONDS)
-    outbox = WebhookOutbox(base.store, base.clock, key, process, metrics.note_ping)
+    outbox = WebhookOutbox(base.store, base.clock, key, process, metrics.count_outgoing)
     return Webhooks(base.store, base.clock, key, outbox, private)
 
 

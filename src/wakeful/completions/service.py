@@ -30,8 +30,10 @@ from wakeful.core.records import WAIT_SECONDS, Attached, ClientSession, StillBus
 from wakeful.core.types import Agent, Message, Rules, Run, RunUsage, Session
 from wakeful.operations.metrics import Metrics
 from wakeful.runs import rules as runs_rules
-from wakeful.runs.service import NOTHING, RunService, check_brake, name_images
-from wakeful.sessions.service import SessionBusy, all_messages
+from wakeful.runs.brake import check_brake
+from wakeful.runs.service import NOTHING, RunService, name_images
+from wakeful.sessions.reading import all_messages
+from wakeful.sessions.service import SessionBusy
 from wakeful.store.runs import NoSuchRun
 from wakeful.store.store import Store, Tx
 from wakeful.stream.service import Following, Frame

@@ -16,7 +16,7 @@ from wakeful.datadir.unfinished_restore import finish_held
 from wakeful.delivery import push
 from wakeful.homes import directories
 from wakeful.homes import service as home_keys
-from wakeful.hooks import receiving as hook_secrets
+from wakeful.hooks import secrets as hook_secrets
 from wakeful.models import service as model_keys
 from wakeful.store.drivers.database import Database
 from wakeful.store.drivers.postgres import PostgresDatabase

@@ -24,7 +24,7 @@ from wakeful.notices import texts as notices_texts
 from wakeful.notices.service import write_times
 from wakeful.store.errors import insist
 from wakeful.store.store import Store, Tx
-from wakeful.timing import next_run
+from wakeful.timing import next_run_request
 
 log = logging.getLogger(__name__)
 
@@ -358,7 +358,7 @@ class Notify:
         # Claimed from the start, so that the outbox leaves it to us: our answer says what the channels did.
         notice = replace(notices_texts.from_agent(run, title, body, now), view_ref=view_ref, taken_at=now)
         if view_ref is not None:
-            next_run.check_view(view_ref, await self._views_of(agent), field="view_ref")
+            next_run_request.check_view(view_ref, await self._views_of(agent), field="view_ref")
 
         async def work(tx: Tx) -> Notified:
             lately = await tx.notices.of_agent(run.user_id, run.agent_id, notices_texts.NOTIFY, now - _HOUR)

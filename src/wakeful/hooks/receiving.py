@@ -1,4 +1,4 @@
-"""Encrypt the secrets of hooks and webhooks with the device key, bound to what they are for."""
+"""Take deliveries of incoming hooks: prove the sender, recognise duplicates, and start a run or tell the person."""
 
 import asyncio
 import logging
@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal, TypeVar
 
-from wakeful.core import device_key as core_device_key
 from wakeful.core import ids
 from wakeful.core.clock import Clock
 from wakeful.core.labels import Via, stamp
@@ -17,30 +16,10 @@ from wakeful.core.records import Hook, HookDelivery, Scheme
 from wakeful.core.types import Agent, Notice, Rules, Wake
 from wakeful.hooks import rules, schemes
 from wakeful.hooks.rules import Arrived
+from wakeful.hooks.secrets import decrypt_secret
 from wakeful.store.sessions import NoSuchSession
 from wakeful.store.store import Store, Tx
 from wakeful.timing.lifecycle import create
-
-_PURPOSE = "wakeful hook secret 1"
-
-
-def encrypt_secret(device_key: bytes, secret: str, hook_id: str) -> str:
-    """Return a secret encrypted as hexadecimal text; it decrypts only for the same hook."""
-    return core_device_key.encrypt(device_key, secret, (_PURPOSE, hook_id))
-
-
-def decrypt_secret(device_key: bytes, encrypted: str, hook_id: str) -> str | None:
-    """Return a secret; None if it was encrypted with another device key or for another hook."""
-    return core_device_key.decrypt(device_key, encrypted, (_PURPOSE, hook_id))
-
-
-def rewrap_secret(old: bytes, new: bytes, hook_id: str, encrypted: str) -> str | None:
-    """Return a secret encrypted with a new device key; None if it has that one already, or neither decrypts it."""
-    return core_device_key.rewrap(old, new, encrypted, (_PURPOSE, hook_id))
-
-
-# Take deliveries of incoming hooks: prove the sender, recognise duplicates, and start a run or tell the person.
-
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Rules of incoming hooks: settings, deliveries, what the agent reads, notices."""
+"""Rules of incoming hooks: addresses at which another system starts work of an agent, with a secret of its own."""
 
 import json
 import re
@@ -17,9 +17,6 @@ from wakeful.core.types import Notice
 from wakeful.hooks.schemes import SENDERS, Headers, Refusal
 from wakeful.notices.texts import MAX_BODY, MAX_TITLE
 from wakeful.timing.lifecycle import MAX_INSTRUCTIONS
-
-# Incoming hooks: addresses at which another system starts work of an agent, with a secret of its own.
-
 
 MAX_HOOKS = 50  # of one person
 MAX_NAME = 100
@@ -238,7 +235,9 @@ def _line(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-# The body of a delivery as the agent reads it: data in a message of its own, a long one also as a file.
+# ── Deliveries as the agent reads them ────────────────────────────────────────────────────────────────────────────────
+
+# Data in a message of its own, a long one also as a file.
 
 
 MAX_INLINE = 32_000  # bytes in the message, of all deliveries of a run
@@ -305,7 +304,7 @@ def _frame(payload: Payload, left: int, *, is_long: bool, unsaved: str | None) -
     return f"{head}, {delivery.size:,} bytes, of which this is the beginning:\n{quote_block(text)}\n{rest}"
 
 
-# Texts of the notices about hooks.
+# ── Notices ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 ARRIVED = "hook"  # the code of what a hook without a model passes on

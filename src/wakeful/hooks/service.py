@@ -16,13 +16,12 @@ from wakeful.core.records import FOLDER, Hook, HookDelivery, Payload, Scheme
 from wakeful.core.types import Agent, ClaimedRun
 from wakeful.database.files import AgentFiles
 from wakeful.homes.workspace import Workspace, WorkspaceLimits
-from wakeful.hooks import receiving as secrets
-from wakeful.hooks import rules, schemes
+from wakeful.hooks import rules, schemes, secrets
 from wakeful.hooks.receiving import Received, Receiving
 from wakeful.hooks.rules import HookData
 from wakeful.runs.claims import cancel_wake
 from wakeful.store.store import Store, Tx
-from wakeful.timing import schedule
+from wakeful.timing import session_config
 
 _TEST_EVENT = "test"
 
@@ -197,7 +196,7 @@ class Hooks:
         agent = await self._store.read(lambda tx: tx.agents.get(hook.agent_id, hook.user_id))
         # The tools of an MCP server are known once it has started.
         asked = {"tool_ids": list(hook.tools)}
-        problems = await self._prepare(agent) if schedule.names_tool_of(agent, asked) else ()
+        problems = await self._prepare(agent) if session_config.names_tool_of(agent, asked) else ()
         known = self._tools_of(agent)
         for name in hook.tools:
             if name not in known:
@@ -226,7 +225,7 @@ async def _check_session(tx: Tx, hook: Hook) -> None:
         )
 
 
-# Reads the deliveries that a run of a hook is about, and writes long ones to files in the agent's workspace.
+# ── Deliveries for the agent ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 # As for the tools that write files. A body is shorter than any of them.
@@ -234,6 +233,8 @@ _LIMITS = WorkspaceLimits(bytes=1_000_000_000, file_bytes=10_000_000, files=10_0
 
 
 class HookPayloads:
+    """Reads the deliveries that a run of a hook is about, and writes long ones to files in the agent's workspace."""
+
     def __init__(self, store: Store, agent_files: AgentFiles, workspace_of: Callable[[str], Path]) -> None:
         self._store = store
         self._agent_files = agent_files

@@ -32,15 +32,19 @@ if TYPE_CHECKING:
     from wakeful.people.service import Accounts
     from wakeful.runs.approvals import Approvals
     from wakeful.runs.departures import Departures
-    from wakeful.runs.service import RunService, RunWaits, Stopping
+    from wakeful.runs.service import RunService, RunWaits
+    from wakeful.runs.stopping import Stopping
+    from wakeful.sessions.presence import PresenceService
     from wakeful.sessions.search import Search, SearchIndex
-    from wakeful.sessions.service import PresenceService, SessionService, Uploads
+    from wakeful.sessions.service import SessionService
+    from wakeful.sessions.uploads import Uploads
     from wakeful.stream.feed import Feed
     from wakeful.stream.service import Stream
     from wakeful.telemetry.recent_logs import RecentLogs
-    from wakeful.wakes.agenda import AgendaService, PauseService
+    from wakeful.wakes.agenda import AgendaService
     from wakeful.wakes.bookings import Bookings
     from wakeful.wakes.next_runs import NextRuns
+    from wakeful.wakes.pauses import PauseService
     from wakeful.wakes.recalls import Recalls
     from wakeful.wakes.schedules import Schedules
     from wakeful.wakes.service import WakeService

@@ -38,7 +38,7 @@ from wakeful.runs.executor import BeforeCall, RunStopped, Stop
 from wakeful.store.errors import insist
 from wakeful.store.runs import Spent
 from wakeful.telemetry.tracing import Tracing
-from wakeful.timing import schedule
+from wakeful.timing import session_config
 from wakeful.toolbox.registry import Tools
 
 
@@ -238,7 +238,7 @@ def _opening(wake: Wake) -> list[StepSaved]:
         (each["role"], each["content"], {"preloaded": dict(each)}) for each in preloaded
     ]
     if said and wake.scheduled_by == "agent":
-        said = [("notice", schedule.frame_preloaded(preloaded), {"note": "preloaded"})]
+        said = [("notice", session_config.frame_preloaded(preloaded), {"note": "preloaded"})]
     return [
         *(StepSaved(role=role, content=text, data=data, source="preloaded", label=label) for role, text, data in said),
         StepSaved(

@@ -45,7 +45,7 @@ from wakeful.telemetry.tracing import (
     Span,
     to_otel,
 )
-from wakeful.timing.schedule import caching_provider
+from wakeful.timing.session_config import caching_provider
 from wakeful.toolbox.registry import Tool
 
 log = logging.getLogger(__name__)

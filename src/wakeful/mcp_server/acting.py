@@ -24,7 +24,7 @@ from wakeful.mcp_server.tools import (
 )
 from wakeful.runs.rest import RunShape, UsageShape
 from wakeful.sessions.messages import read_message
-from wakeful.timing.booking import BookingRequest
+from wakeful.timing.booking_request import BookingRequest
 from wakeful.wakes.bookings import BookedWake
 from wakeful.wakes.rest import WakeShape
 

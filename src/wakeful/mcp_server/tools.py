@@ -23,7 +23,7 @@ from wakeful.database.rest_rows import ViewFound
 from wakeful.http.services import Services
 from wakeful.http.shapes import Id, Shape, Text
 from wakeful.runs.rest import RunEntry
-from wakeful.timing.explain import Planned
+from wakeful.timing.forecast import Planned
 from wakeful.timing.when import read_instant
 from wakeful.wakes.rest import DecisionShape, WakeShape
 from wakeful.wakes.rest_agenda import PlannedShape

@@ -17,7 +17,7 @@ from wakeful.core.types import Run, WaitingWork
 from wakeful.delivery.rules import Delivery
 from wakeful.operations.storage import Sizes
 from wakeful.store.store import Store
-from wakeful.timing.fire import Verdict
+from wakeful.timing.fire_rule import Verdict
 
 _LATE = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0, 60.0, 600.0)
 _LONG = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0)
@@ -120,8 +120,8 @@ class Metrics:
         for each in deliveries:
             self._delivered.labels(each.kind, each.outcome).inc()
 
-    def note_ping(self, kind: str, outcome: str) -> None:
-        """Count a ping of the heartbeat address or of a wake's address."""
+    def count_outgoing(self, kind: str, outcome: str) -> None:
+        """Count a ping of the heartbeat address or of a wake's address, or a message of a webhook."""
         self._pings.labels(kind, outcome).inc()
 
     def note_spans(self, outcome: str, count: int) -> None:

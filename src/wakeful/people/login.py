@@ -147,7 +147,9 @@ def browser_name(user_agent: str) -> str:
     return "".join(character for character in user_agent if character.isprintable())[:100] or "browser"
 
 
-# The login page: it works without the files of the web page, and looks like it.
+# ── The login page ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# It works without the files of the web page, and looks like it.
 
 
 STORAGE_KEY = "wakeful-page-secret"  # web/src/api/secret.ts reads it

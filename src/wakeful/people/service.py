@@ -12,10 +12,29 @@ from hashlib import sha256
 from secrets import token_urlsafe
 from typing import Any
 
-from wakeful.core import identity as rules
 from wakeful.core import ids
 from wakeful.core.clock import Clock
-from wakeful.core.identity import Identity, Purpose, TokenKind
+from wakeful.core.identity import (
+    BROWSER_LASTS,
+    LOGIN_LASTS,
+    MAX_TICKETS,
+    TICKET_LASTS,
+    Identity,
+    NotABrowser,
+    Purpose,
+    TokenKind,
+    TooManyTickets,
+    WrongProof,
+    change_user,
+    check_fresh,
+    check_grant,
+    check_leaves_an_owner,
+    check_manages,
+    check_owner,
+    check_scope,
+    login_problem,
+    read_expiry,
+)
 from wakeful.core.types import Role, Scope, Token, User
 from wakeful.runs.departures import Departures
 from wakeful.store.people import Pass
@@ -80,7 +99,7 @@ class Accounts:
         )
         if identity is None:
             token = await self._store.read(lambda tx: tx.accounts.token_by_digest(digest))
-            raise rules.login_problem(token, self._clock.now())
+            raise login_problem(token, self._clock.now())
         return identity
 
     async def _remember(self, key: str, find: Callable[[Tx], Coroutine[Any, Any, Identity | None]]) -> Identity | None:
@@ -104,16 +123,16 @@ class Accounts:
     # ── Users ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def users(self, caller: Identity) -> list[User]:
-        rules.check_owner(caller)
+        check_owner(caller)
         return await self._store.read(lambda tx: tx.accounts.users())
 
     async def user(self, caller: Identity, user_id: str) -> User:
         if caller.user.id != user_id:
-            rules.check_owner(caller)
+            check_owner(caller)
         return await self._store.read(lambda tx: tx.accounts.user(user_id))
 
     async def add_user(self, caller: Identity, *, name: str, role: Role = "user") -> User:
-        rules.check_owner(caller)
+        check_owner(caller)
         now = self._clock.now()
         user = User(id=ids.new_id(now), name=name, role=role, created_at=now)
         await self._store.write(lambda tx: tx.accounts.add_user(user))
@@ -130,13 +149,13 @@ class Accounts:
     ) -> User:
         """Change a user's name, zone or role. Users may change themselves; only owners change roles."""
         now = self._clock.now()
-        rules.check_manages(caller, user_id)
+        check_manages(caller, user_id)
         if role is not None:
-            rules.check_owner(caller)
+            check_owner(caller)
 
         async def work(tx: Tx) -> User:
             owners = await tx.accounts.hold_owners()
-            user = rules.change_user(
+            user = change_user(
                 await tx.accounts.user(user_id),
                 name=name,
                 role=role,
@@ -157,12 +176,12 @@ class Accounts:
 
         Return how many wakes are left, which do not fire: the engine cancels them.
         """
-        rules.check_owner(caller)
+        check_owner(caller)
         now = self._clock.now()
 
         async def work(tx: Tx) -> int:
             owners = await tx.accounts.hold_owners()
-            rules.check_leaves_an_owner(await tx.accounts.user(user_id), [owner.id for owner in owners])
+            check_leaves_an_owner(await tx.accounts.user(user_id), [owner.id for owner in owners])
             await tx.accounts.delete_user(user_id, now)
             return await self._departures.begin(tx, Gone(user_id=user_id), now)
 
@@ -175,7 +194,7 @@ class Accounts:
     # ── Tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def tokens(self, caller: Identity) -> list[Token]:
-        rules.check_scope(caller, "admin")
+        check_scope(caller, "admin")
         now = self._clock.now()
         return await self._store.read(lambda tx: tx.accounts.tokens_of(caller.user.id, now))
 
@@ -191,11 +210,11 @@ class Accounts:
     ) -> NewToken:
         """Create a token for the caller or, if an owner asks, for another user; never with a larger scope."""
         user_id = user_id or caller.user.id
-        rules.check_manages(caller, user_id)
-        rules.check_grant(caller, scope)
+        check_manages(caller, user_id)
+        check_grant(caller, scope)
         now = self._clock.now()
-        rules.check_fresh(caller, now)
-        made = _new_token(user_id, name, "api", scope, now, rules.read_expiry(expires_at, now, lasts))
+        check_fresh(caller, now)
+        made = _new_token(user_id, name, "api", scope, now, read_expiry(expires_at, now, lasts))
 
         async def work(tx: Tx) -> None:
             await tx.accounts.user(user_id)
@@ -207,7 +226,7 @@ class Accounts:
     async def revoke_token(self, caller: Identity, token_id: str) -> None:
         """Revoke one of the caller's tokens. A token may always revoke itself."""
         if token_id != caller.token_id:
-            rules.check_scope(caller, "admin")
+            check_scope(caller, "admin")
         now = self._clock.now()
         await self._store.write(lambda tx: tx.accounts.revoke_token(token_id, caller.user.id, now))
         self._remembered.clear()
@@ -217,9 +236,9 @@ class Accounts:
     async def make_login_code(self, caller: Identity, user_id: str | None = None) -> str:
         """Create the code of a login link for the caller or, if an owner asks, for another user."""
         user_id = user_id or caller.user.id
-        rules.check_manages(caller, user_id)
-        rules.check_fresh(caller, self._clock.now())
-        return await self._make_pass(caller, "login", user_id, rules.LOGIN_LASTS)
+        check_manages(caller, user_id)
+        check_fresh(caller, self._clock.now())
+        return await self._make_pass(caller, "login", user_id, LOGIN_LASTS)
 
     async def log_in(self, code: str, browser: str, *, instead_of: str | None = None) -> NewLogin | None:
         """Exchange a login code for the two secrets of a browser, with the scope of the token that created the code.
@@ -233,7 +252,7 @@ class Accounts:
             maker = taken and await tx.accounts.identity_by_token(taken.token_id, now)
             if taken is None or maker is None:
                 return None
-            made = _new_token(taken.user_id, browser, "browser", maker.scope, now, now + rules.BROWSER_LASTS)
+            made = _new_token(taken.user_id, browser, "browser", maker.scope, now, now + BROWSER_LASTS)
             page_secret = make_secret()
             token = replace(made.token, page_digest=digest_of(page_secret))
             await tx.accounts.add_token(token)
@@ -256,7 +275,7 @@ class Accounts:
     async def renew_login(self, caller: Identity, proof: str) -> None:
         """Let a browser's login count as new, given a login code or a token with the scope admin of the same user."""
         if caller.kind != "browser":
-            raise rules.NotABrowser
+            raise NotABrowser
         now = self._clock.now()
         token = await self.identify(proof)
         code = proof if token is None else await self.make_login_code(token)
@@ -264,9 +283,9 @@ class Accounts:
         async def work(tx: Tx) -> None:
             taken = await tx.accounts.take_pass(digest_of(code), "login", now)
             if taken is None or taken.user_id != caller.user.id:
-                raise rules.WrongProof  # this rolls back, so a link of another person still works for them
+                raise WrongProof  # this rolls back, so a link of another person still works for them
             if await tx.accounts.identity_by_token(taken.token_id, now) is None:
-                raise rules.WrongProof
+                raise WrongProof
             await tx.accounts.renew_login(caller.token_id, now)
 
         await self._store.write(work)
@@ -280,7 +299,7 @@ class Accounts:
 
     async def make_ticket(self, caller: Identity, target: str | None = None) -> str:
         """Create a short-lived ticket that opens one socket as the caller or, with a target, downloads that URL."""
-        return await self._make_pass(caller, _purpose(target), caller.user.id, rules.TICKET_LASTS, target)
+        return await self._make_pass(caller, _purpose(target), caller.user.id, TICKET_LASTS, target)
 
     async def take_ticket(self, ticket: str, target: str | None = None) -> Identity | None:
         """Use a ticket up, and return the identity that created it."""
@@ -300,8 +319,8 @@ class Accounts:
 
         async def work(tx: Tx) -> None:
             await tx.accounts.user(user_id)
-            if purpose != "login" and await tx.accounts.count_tickets(caller.token_id, now) >= rules.MAX_TICKETS:
-                raise rules.TooManyTickets
+            if purpose != "login" and await tx.accounts.count_tickets(caller.token_id, now) >= MAX_TICKETS:
+                raise TooManyTickets
             await tx.accounts.add_pass(_digest(secret, target), purpose, made, now + lasts, now)
 
         await self._store.write(work)

@@ -16,9 +16,9 @@ from wakeful.core.events import ApprovalChanged, LookAgain
 from wakeful.core.labels import BRAKED, Via
 from wakeful.core.records import Allowance, Approval
 from wakeful.core.types import Agent, ClaimedRun, Run
-from wakeful.delivery import rules as delivery_rules
 from wakeful.delivery.push import Push
-from wakeful.notices import texts as notices_texts
+from wakeful.delivery.rules import approval_message
+from wakeful.notices import texts
 from wakeful.runs.rules import (
     GRANT,
     MAX_NOTICES,
@@ -107,12 +107,12 @@ class Approvals:
                 return refused
             await tx.approvals.save(fresh)
             if run.is_headless and sum(each.status == "refused" for each in known) < MAX_NOTICES:
-                await tx.notices.add(notices_texts.needs_approval(run, agent, call_id, tool, now))
+                await tx.notices.add(texts.needs_approval(run, agent, call_id, tool, now))
             return fresh
 
         asked = await self._store.write(work, is_repeatable=True)
         if asked == fresh and asked.status == "pending":
-            self._push.send_soon(run.user_id, delivery_rules.approval_message(asked, agent), "high")
+            self._push.send_soon(run.user_id, approval_message(asked, agent), "high")
         return asked
 
     async def wait(self, approval: Approval, run: ClaimedRun) -> Approval:

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace as dataclasses_replace
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
@@ -18,16 +17,15 @@ from wakeful.core.zones import format_duration
 from wakeful.homes.directories import Directories
 from wakeful.notices import texts as notices_texts
 from wakeful.runs.rules import OUTAGE, LeaseLost, try_again_at
-from wakeful.sessions.service import hold_wakes
+from wakeful.sessions.presence import hold_wakes
 from wakeful.store.agents import NoSuchAgent
-from wakeful.store.drivers.database import SideConnection as HeartbeatConnection
-from wakeful.store.drivers.database import Together
+from wakeful.store.drivers.database import SideConnection, Together
 from wakeful.store.rows import to_micros
 from wakeful.store.runs import Claimed
 from wakeful.store.sessions import NoSuchSession
 from wakeful.store.store import Store, Tx
-from wakeful.timing import lifecycle, next_run
-from wakeful.timing.fire import decision
+from wakeful.timing import lifecycle, next_run_request
+from wakeful.timing.fire_rule import decision
 
 log = logging.getLogger(__name__)
 
@@ -208,12 +206,12 @@ class Claims:
         """Return the ids of our runs with a stop request."""
         return await self._store.read(lambda tx: tx.runs.stops_of(self.owner), is_single=True)
 
-    async def open_heartbeat(self) -> HeartbeatConnection:
+    async def open_heartbeat(self) -> SideConnection:
         """Open the connection that renews the leases; it belongs to the thread that calls this."""
         with self._failures_noted():
             return await self._store.side_connection()
 
-    async def renew(self, connection: HeartbeatConnection) -> set[tuple[str, int]]:
+    async def renew(self, connection: SideConnection) -> set[tuple[str, int]]:
         """Renew all our leases and return the runs that are still ours, each with its fence."""
         until, asked = self._clock.now() + self._lease, self._clock.monotonic()
         with self._failures_noted():
@@ -315,7 +313,7 @@ def _message(run: ClaimedRun, step: StepSaved, message_id: str, now: datetime) -
     )
 
 
-# Effects of the end of a run on its wake.
+# ── Effects of the end of a run on its wake ───────────────────────────────────────────────────────────────────────────
 
 
 async def cancel_wake(tx: Tx, wake: Wake, reason: str | None, now: datetime, *, run_reason: str) -> Wake:
@@ -346,11 +344,9 @@ async def end_wake(
         action = status
         if status == "fired":  # stopped: a run that has begun was announced then, any other never begins
             action = None if wake.status == "running" else "cancelled"
-        await tx.wakes.move(
-            [(dataclasses_replace(wake, status=status, reason=reason, error=error, updated_at=now), action)]
-        )
+        await tx.wakes.move([(replace(wake, status=status, reason=reason, error=error, updated_at=now), action)])
     elif status == "skipped":
-        await tx.wakes.move([(dataclasses_replace(wake, updated_at=max(wake.updated_at, now)), "skipped")])
+        await tx.wakes.move([(replace(wake, updated_at=max(wake.updated_at, now)), "skipped")])
     return await note_loop_end(tx, run, now)
 
 
@@ -359,7 +355,7 @@ async def note_loop_end(tx: Tx, run: Run, now: datetime) -> bool:
 
     Call it after the run's row and its wake were saved. It reads nothing for runs that the agent did not book.
     """
-    if not next_run.is_own(run) or await _goes_on(tx, run, now):
+    if not next_run_request.is_own(run) or await _goes_on(tx, run, now):
         return False
     ended = await tx.runs.read(run.id)
     try:
@@ -383,7 +379,7 @@ async def note_unkept_promise(tx: Tx, run: Run, now: datetime) -> None:
 
 async def _goes_on(tx: Tx, run: Run, now: datetime) -> bool:
     """Return whether a next run is pending, or another one that the agent booked is running and may still book one."""
-    waiting = await tx.wakes.in_slot(next_run.slot_of(run.agent_id))
+    waiting = await tx.wakes.in_slot(next_run_request.slot_of(run.agent_id))
     return waiting is not None or await tx.runs.is_another_under_way(run, now)
 
 

@@ -31,7 +31,7 @@ from wakeful.http.shapes import (
     shape_of,
 )
 
-# Routes for tool calls that need approval.
+# ── Tool calls that need approval ─────────────────────────────────────────────────────────────────────────────────────
 
 
 router = APIRouter(route_class=DoorRoute, tags=["runs"])
@@ -130,7 +130,7 @@ async def answer_approval(
     return ApprovalAnswered(run_id=None if again is None else again.id)
 
 
-# Routes for runs: their result and usage, stopping, continuing and repeating them.
+# ── Runs: their result and usage, stopping, continuing and repeating them ─────────────────────────────────────────────
 
 
 _MAX_FRAMES = 5_000

@@ -1,4 +1,4 @@
-"""Rules of runs: outcomes, approvals, calls in words, versions of a turn."""
+"""Rules of runs: outcomes, recovery, approvals, versions of a turn."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from wakeful.core.events import ErrorFrame, RunFrame, StreamStopped
 from wakeful.core.records import Allowance, Approval
 from wakeful.core.types import Message, Rules, Run, Wake
 
-# Outcomes of runs, and recovery of runs whose owner died.
+# ── Outcomes, and recovery of runs whose owner died ───────────────────────────────────────────────────────────────────
 
 
 OUTAGE = "outage"  # why a run waits whose model did not answer
@@ -100,7 +100,7 @@ def last_frame(run: Run) -> RunFrame | None:
     return None
 
 
-# Tool calls that need a person's approval.
+# ── Tool calls that need a person's approval ──────────────────────────────────────────────────────────────────────────
 
 
 MAX_NOTICES = 5  # of one run
@@ -162,7 +162,7 @@ def covers(allowance: Allowance, asked: Approval) -> bool:
     return is_same and asked.status == "pending"
 
 
-# The text that a run was given, and its answer.
+# ── The text that a run was given, and its answer ─────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +181,9 @@ def texts_of(messages: Sequence[Message], wake: Wake | None) -> RunTexts:
     return RunTexts(brief=brief, answer=next((each for each in reversed(replies) if each.strip()), ""))
 
 
-# Versions of a turn: a person edits their last message, or has it answered again. Earlier versions stay readable.
+# ── Versions of a turn ────────────────────────────────────────────────────────────────────────────────────────────────
+
+# A person edits their last message, or has it answered again. Earlier versions stay readable.
 
 
 class NoSuchMessage(NotFound):

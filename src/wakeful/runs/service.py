@@ -11,78 +11,20 @@ from typing import Any, TypeVar
 from wakeful.core import ids
 from wakeful.core.clock import Clock
 from wakeful.core.errors import StoreBusy, Unavailable
-from wakeful.core.events import LookAgain, RunChanged, StreamStopped
-from wakeful.core.labels import HOUR, TokenBraked, Via, describe_door, stamp
+from wakeful.core.events import LookAgain, RunChanged
+from wakeful.core.labels import Via, describe_door, stamp
 from wakeful.core.records import Attached, Image, Stopped
 from wakeful.core.texts import first_words
 from wakeful.core.types import Message, Rules, Run, RunUsage, Session
 from wakeful.homes.directories import Directories
-from wakeful.runs.claims import end_wake
+from wakeful.runs.brake import check_brake
 from wakeful.runs.rules import NotFromAWake, NothingToContinue, ReplacedByVersion, RunTexts, find_last_asked, texts_of
-from wakeful.sessions.service import SessionBusy, all_messages, hold_wakes, note_writing
+from wakeful.runs.stopping import Stopping
+from wakeful.sessions.presence import note_writing
+from wakeful.sessions.reading import all_messages
+from wakeful.sessions.service import SessionBusy
 from wakeful.store.store import Store, Tx
 from wakeful.timing import lifecycle
-
-# Requests to stop a run: saved in its row or, while a node that does not answer holds that, in another table.
-
-
-_BATCH = 64
-
-
-class Stopping:
-    def __init__(self, store: Store, clock: Clock, rules: Rules) -> None:
-        self._store = store
-        self._clock = clock
-        self._rules = rules
-
-    async def stop(self, run_id: str, user_id: str) -> Run:
-        """End a queued run, ask a running one to stop, and return it as it was before."""
-        now = self._clock.now()
-
-        async def work(tx: Tx) -> Run:
-            run = await tx.runs.get(run_id, user_id)
-            await self._stop(tx, run, now)
-            return run
-
-        return await self._store.write(work)
-
-    async def request_later(self, run_id: str, user_id: str) -> Run:
-        """Save a request to stop a run without waiting for its row, and return the run."""
-        now = self._clock.now()
-
-        async def work(tx: Tx) -> Run:
-            run = await tx.runs.read(run_id, user_id)
-            if run.status in ("queued", "running"):
-                await tx.runs.leave_stop_wish(run_id, now)
-            return run
-
-        return await self._store.write(work)
-
-    async def carry_out_wishes(self) -> int:
-        """Carry out saved requests for runs that no node holds any more; return how many."""
-        now = self._clock.now()
-
-        async def work(tx: Tx) -> int:
-            free = await tx.runs.free_stop_wishes(_BATCH)
-            for run in free:
-                await self._stop(tx, run, now)
-                await tx.runs.forget_stop_wish(run.id)
-            return len(free)
-
-        return await self._store.write(work)
-
-    async def _stop(self, tx: Tx, run: Run, now: datetime) -> None:
-        if run.status == "queued":
-            await tx.runs.end_queued(run.id, "stopped", "stopped", now)
-            await end_wake(tx, run, "fired", "stopped", now)
-            # Ends the wait of a client for this run's answer. Not for a headless run that never began: another run may
-            # be streaming, and this would look like its end.
-            if run.session_id is not None and (not run.is_headless or run.fence > 0):
-                tx.say(run.session_id, [StreamStopped()], now, run_id=run.id)
-                await hold_wakes(tx, [run], now, self._rules)
-        if run.status == "running":
-            await tx.runs.request_stop(run.id, now)  # the first request counts; a second changes nothing
-
 
 log = logging.getLogger(__name__)
 
@@ -419,10 +361,12 @@ def _attachments(images: Mapping[str, Image], attached: Attached) -> dict[str, A
     }
 
 
-# Wait for the end of a run, on whichever node it is executed.
+# ── Waiting for the end of a run ──────────────────────────────────────────────────────────────────────────────────────
 
 
 class RunWaits:
+    """Waits for the end of runs, on whichever node they are executed."""
+
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
@@ -456,25 +400,3 @@ class RunWaits:
     def _look_everywhere(self) -> None:
         for run_id in self._waiting:
             self._look(run_id)
-
-
-# The brake on the bookings and runs of one token or hook.
-
-
-SIDE_REQUESTS = 4  # for each run that a token may start: a chat page asks for up to three after a message
-
-
-async def check_brake(tx: Tx, via: Via | None, now: datetime, rules: Rules, *, is_side_request: bool = False) -> None:
-    """Refuse a booking or a run of a token that has used up its hour. Until the transaction ends, no other one counts.
-
-    Requests for titles, tags and follow-ups are counted apart, so that they leave no less room for messages. Call it
-    before anything else that locks a row, so that all transactions take their locks in the same order.
-    """
-    if via is None or not via.is_braked or via.token_id is None:
-        return
-    await tx.token_uses.lock(via.token_id)
-    most = rules.runs_per_token * (SIDE_REQUESTS if is_side_request else 1)
-    used_at = await tx.token_uses.find(via.token_id, now, most, is_side_request=is_side_request)
-    if used_at is not None:
-        what = "asked for {} titles, tags and follow-ups" if is_side_request else "booked or started {} runs"
-        raise TokenBraked(via, what.format(most), used_at + HOUR, now)

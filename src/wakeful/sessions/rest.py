@@ -33,10 +33,11 @@ from wakeful.http.shapes import (
 )
 from wakeful.sessions.messages import MAX_CONTENT, MAX_FILES, hand_over, read_message
 from wakeful.sessions.search import Hit, Kind, Place
-from wakeful.sessions.service import MAX_TITLE, MAX_UPLOAD_BYTES, MAX_UPLOADS_BYTES, SessionView, UploadTooLarge
-from wakeful.timing.schedule import PREFIX
+from wakeful.sessions.service import MAX_TITLE, SessionView
+from wakeful.sessions.uploads import MAX_UPLOAD_BYTES, MAX_UPLOADS_BYTES, UploadTooLarge
+from wakeful.timing.schedule_request import PREFIX
 
-# The route of the search in messages.
+# ── Search ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 router = APIRouter(route_class=DoorRoute, tags=["sessions"])
@@ -114,7 +115,7 @@ def _in_utf16(snippet: Snippet) -> list[tuple[int, int]]:
     return [(place_of(start), place_of(end)) for start, end in snippet.matches]
 
 
-# Routes for sessions, their messages and uploads.
+# ── Sessions, their messages and uploads ──────────────────────────────────────────────────────────────────────────────
 
 
 Title = Annotated[str, Field(max_length=MAX_TITLE, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
@@ -468,7 +469,7 @@ def _fenced(text: str) -> str:
     return f"{fence}\n{text}\n{fence}"
 
 
-# Uploads to a session: how many and how large they may be.
+# ── Uploads ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class NoFiles(Invalid):

@@ -1,184 +1,36 @@
 """Open, list, read, rename and delete sessions."""
 
-import asyncio
-import logging
-import re
-from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from datetime import datetime
+from typing import Literal
 
 from wakeful.core import ids
-from wakeful.core.clock import MAX_WAIT, Clock
-from wakeful.core.errors import Conflict, Invalid, LimitReached, StoreUnavailable, WakefulError
-from wakeful.core.types import Agent, Message, Pause, Rules, Run, Session, Upload, Wake
-from wakeful.database.files import AgentFiles
-from wakeful.homes.workspace import Workspace
-from wakeful.store.sessions import MESSAGE, page_of
+from wakeful.core.clock import Clock
+from wakeful.core.errors import Conflict, Invalid
+from wakeful.core.types import Message, Pause, Run, Session, Upload, Wake
+from wakeful.sessions.reading import all_messages, read_own
+from wakeful.sessions.uploads import MAX_UPLOADS_BYTES, ForeignFile, Uploads
 from wakeful.store.store import Store, Tx
 from wakeful.timing import lifecycle
 from wakeful.timing.bounds import is_held
 
-# Reads sessions and their agents for the user they belong to.
-
-
-T = TypeVar("T")
-
-
-async def read_own(store: Store, session_id: str, user_id: str, read: Callable[[Tx], Coroutine[Any, Any, T]]) -> T:
-    """Read something of a session, or raise if the user has no such session."""
-
-    async def work(tx: Tx) -> T:
-        await tx.sessions.get(session_id, user_id)
-        return await read(tx)
-
-    return await store.read(work)
-
-
-async def agent_of(tx: Tx, session_id: str, user_id: str) -> Agent:
-    """Return the agent of a session, or raise if the session or the agent was deleted."""
-    session = await tx.sessions.get(session_id, user_id)
-    return await tx.agents.get(session.agent_id, user_id)
-
-
-# Files that users upload to a session: saved in the agent's workspace, where its tools can read them.
-#
-# They are in `uploads/SESSION/` and are deleted with their session.
-
-
-FOLDER = "uploads"
-_UNFIT = re.compile(r"[^\w .()+-]+")
-_MAX_NAME = 120
-_SESSION_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-
-class Uploads:
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        agent_files: AgentFiles,
-        agents_folder: Path,
-        workspace_of: Callable[[str], Path],
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._agent_files = agent_files
-        self._agents_folder = agents_folder
-        self._workspace_of = workspace_of
-
-    async def keep(self, session_id: str, user_id: str, files: Sequence[tuple[str, bytes]]) -> list[Upload]:
-        """Save files under the names they were sent with, all or none."""
-        agent = await self._store.read(lambda tx: agent_of(tx, session_id, user_id))
-        workspace = self._workspace_of(agent.id)
-        kept: list[Upload] = []
-
-        async def write() -> None:
-            for name, data in files:
-                kept.append(await asyncio.to_thread(self._write, workspace, session_id, name, data))
-
-        try:
-            await self._agent_files.change_files(agent.id, None, write)
-            await self._store.write(lambda tx: _add_uploads(tx, session_id, user_id, kept))
-        except BaseException:  # the session was deleted meanwhile, or the disk is full
-            await asyncio.to_thread(_unlink, workspace, kept)
-            await asyncio.to_thread(_remove_empty, workspace / FOLDER / session_id)
-            with suppress(WakefulError):
-                await self._agent_files.save_files(agent.id)
-            raise
-        return kept
-
-    async def remove(self, session_id: str) -> None:
-        """Remove the files of a deleted session from the workspaces of all agents."""
-        if self._store.is_shared:
-            for agent_id in await self._store.write(lambda tx: tx.homes.delete_uploads(session_id)):
-                await self._agent_files.follow_erasing(agent_id)
-            return
-        await asyncio.to_thread(_remove, self._agents_folder, {session_id})
-
-    async def remove_orphans(self) -> None:
-        """Remove files of deleted sessions that a crash has left."""
-        if self._store.is_shared:
-            await self._store.write(lambda tx: tx.homes.delete_orphaned_uploads(), is_repeatable=True)
-            return
-        found = await asyncio.to_thread(_session_folders, self._agents_folder)
-        live = await self._store.read(lambda tx: tx.sessions.existing(sorted(found)))
-        if orphans := found - live:
-            await asyncio.to_thread(_remove, self._agents_folder, orphans)
-
-    def _write(self, workspace: Path, session_id: str, name: str, data: bytes) -> Upload:
-        folder = f"{FOLDER}/{session_id}"
-        kept = Workspace(workspace).add(folder, _fit_name(name), data)
-        return Upload(
-            id=ids.new_id(self._clock.now()),
-            session_id=session_id,
-            name=name or kept,
-            # On a shared store each node has the workspace in a folder of its own.
-            path=f"{folder}/{kept}" if self._store.is_shared else str(workspace / folder / kept),
-            size=len(data),
-            created_at=self._clock.now(),
-        )
-
-
-async def _add_uploads(tx: Tx, session_id: str, user_id: str, kept: Sequence[Upload]) -> None:
-    await agent_of(tx, session_id, user_id)
-    for upload in kept:
-        await tx.sessions.add_upload(upload)
-
-
-def _session_folders(agents: Path) -> set[str]:
-    found = agents.glob(f"*/workspace/{FOLDER}/*")
-    return {path.name for path in found if _SESSION_ID.fullmatch(path.name)}
-
-
-def _remove(agents: Path, session_ids: set[str]) -> None:
-    for session_id in session_ids:
-        for folder in agents.glob(f"*/workspace/{FOLDER}/{session_id}"):
-            Workspace(folder.parents[1]).remove(f"{FOLDER}/{session_id}")
-
-
-def _unlink(workspace: Path, uploads: Sequence[Upload]) -> None:
-    for upload in uploads:
-        Workspace(workspace).unlink(upload.path)
-
-
-def _remove_empty(folder: Path) -> None:
-    with suppress(OSError):  # it has files of another upload
-        if not folder.parent.is_symlink():
-            folder.rmdir()
-
-
-def _fit_name(name: str) -> str:
-    """Return a safe file name, without directories."""
-    fit = _UNFIT.sub("_", name.replace("\\", "/").rpartition("/")[2]).strip(" .")
-    stem, dot, end = fit.rpartition(".")
-    return f"{(stem or end)[: _MAX_NAME - 20]}{dot if stem else ''}{end[:20] if stem else ''}" or "file"
-
-
 MAX_TITLE = 200  # characters
-MAX_UPLOAD_BYTES = 25 * 1024 * 1024
-MAX_UPLOADS_BYTES = 200 * 1024 * 1024  # bytes in one session
+
 
 _PAGE = 1_000
-_SHOWN = 200  # characters of a path
 
 
-class UploadTooLarge(LimitReached):
-    code = "upload_too_large"
+class SessionBusy(Conflict):
+    code = "session_busy"
 
-
-class ForeignFile(Invalid):
-    code = "foreign_file"
-
-    def __init__(self, path: str) -> None:
-        shown = path if len(path) <= _SHOWN else path[:_SHOWN] + "…"
+    def __init__(self, run: Run) -> None:
+        what = "a scheduled run" if run.is_headless else "another message"
         super().__init__(
-            f"{shown!r} is not a file that was uploaded to this session. Upload it first, then send the path you got.",
-            field="files",
+            f"The agent is still working on {what} in this session (run {run.id!r}). "
+            "Wait for its end or stop it, then send the message again."
         )
+        self.run = run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,117 +169,8 @@ async def _waits_for_approval(tx: Tx, run_id: str) -> bool:
     return any(each.status == "pending" for each in await tx.approvals.of_run(run_id))
 
 
-async def all_messages(tx: Tx, session_id: str) -> list[Message]:
-    """Return the whole transcript of a session."""
-    found: list[Message] = []
-    while True:
-        page = await tx.sessions.messages(session_id, found[-1].position if found else 0, _PAGE)
-        found += page
-        if len(page) < _PAGE:
-            return found
-
-
 def _title(title: str) -> str:
     title = " ".join(title.split())
     if len(title) > MAX_TITLE:
         raise Invalid(f"A title has at most {MAX_TITLE} characters, got {len(title)}. Shorten it.", field="title")
     return title
-
-
-# Presence of users in sessions: an open socket on any node, or a recent message.
-#
-# When a run ends in a session where a user is present, queued wakes are held for a second, so that a message sent on
-# receipt of the end goes first. Presence and holds are rows: every node sees them, and they expire.
-
-
-log = logging.getLogger(__name__)
-
-_SOCKET_LASTS = 3 * MAX_WAIT  # without renewal, as when its node was killed
-_MAX_LASTS = timedelta(hours=1)  # a row that lasts longer was written by a wrong clock
-
-
-class PresenceService:
-    """The presence of this node's sockets. `node` is the id of this process."""
-
-    def __init__(self, store: Store, clock: Clock, node: str) -> None:
-        self._store = store
-        self._clock = clock
-        self._node = node
-        self._sockets: Counter[str] = Counter()  # by session, and by user for open pages
-
-    def has_page(self, user_id: str) -> AbstractAsyncContextManager[None]:
-        """Count a user as one who has the page open during the block, whatever it shows."""
-        return self.watching(page_of(user_id))
-
-    @asynccontextmanager
-    async def watching(self, session_id: str) -> AsyncGenerator[None]:
-        """Count a user as present in a session during the block."""
-        self._sockets[session_id] += 1
-        try:
-            if self._sockets[session_id] == 1:
-                with suppress(StoreUnavailable):  # a page can still read; its presence is saved by the next renewal
-                    await self._save([session_id])
-            yield
-        finally:
-            self._sockets[session_id] -= 1
-            if not self._sockets[session_id]:
-                del self._sockets[session_id]
-                await self._end(session_id)
-
-    async def run(self) -> None:
-        """Renew the presence of open sockets until cancelled."""
-        never = asyncio.Event()
-        while True:
-            await self._clock.wait(self._clock.now() + MAX_WAIT, never)
-            never.clear()
-            try:
-                await self.renew()
-            except StoreUnavailable:  # the store logs it
-                pass
-            except Exception:
-                log.exception("presence could not be renewed")
-
-    async def renew(self) -> None:
-        """Renew the presence of every open socket, and delete expired rows."""
-        await self._save(list(self._sockets))
-        now = self._clock.now()
-        latest = now + _MAX_LASTS
-        await self._store.write(lambda tx: tx.presence.forget(now, latest), is_synced=False)
-
-    async def end_all_of_nodes(self) -> None:
-        """Delete the presence of sockets of earlier processes; only for a store that no other process uses."""
-        await self._store.write(lambda tx: tx.presence.end_all_of_nodes())
-
-    async def _save(self, session_ids: list[str]) -> None:
-        if not session_ids:
-            return
-        until = self._clock.now() + _SOCKET_LASTS
-        await self._store.write(lambda tx: tx.presence.save(session_ids, self._node, until), is_synced=False)
-
-    async def _end(self, session_id: str) -> None:
-        with suppress(StoreUnavailable):  # then it expires
-            await self._store.write(lambda tx: tx.presence.end(session_id, self._node), is_synced=False)
-            if self._sockets[session_id]:  # a socket was opened meanwhile, and the deleted row was its own
-                await self._save([session_id])
-
-
-async def note_writing(tx: Tx, session_id: str, now: datetime, rules: Rules) -> None:
-    """Count a user who sent a message, or tried to, as present for a while."""
-    await tx.presence.save([session_id], MESSAGE, now + rules.talking_within)
-
-
-async def hold_wakes(tx: Tx, ended: Sequence[Run], now: datetime, rules: Rules) -> None:
-    """Hold queued wakes in the sessions of ended runs where a user is present, so that a message goes first."""
-    await tx.presence.hold(ended, now, now + rules.hold_for)
-
-
-class SessionBusy(Conflict):
-    code = "session_busy"
-
-    def __init__(self, run: Run) -> None:
-        what = "a scheduled run" if run.is_headless else "another message"
-        super().__init__(
-            f"The agent is still working on {what} in this session (run {run.id!r}). "
-            "Wait for its end or stop it, then send the message again."
-        )
-        self.run = run

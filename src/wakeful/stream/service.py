@@ -106,7 +106,7 @@ def _number(rows: Sequence[SavedFrames], after: int) -> list[Sent]:
     ]
 
 
-# Follow one run: its frames in order, from whichever node executes it.
+# ── Following one run ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 Frame = Mapping[str, Any]

@@ -354,7 +354,7 @@ async def _end(task: "asyncio.Task[None]") -> None:
         await task
 
 
-# The frames of the sockets as JSON Schema, generated from their types.
+# ── Schema of the frames ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 frames_router = APIRouter(route_class=DoorRoute, tags=["sockets"])
@@ -364,7 +364,7 @@ _NAMES = ConfigDict(alias_generator=wire_name)
 
 @cache
 def describe_frames() -> dict[str, Any]:
-    """Return the JSON Schema of every frame, by socket."""
+    """Return the JSON Schema of every frame, by socket, generated from its type."""
     return {
         "session": TypeAdapter[Any](SessionFrame, config=_NAMES).json_schema(mode="serialization"),
         "events": TypeAdapter[Any](UserFrame, config=_NAMES).json_schema(mode="serialization"),

@@ -1,4 +1,4 @@
-"""uvicorn's WebSocket protocol, extended to send messages that are already encoded for the wire.
+"""Open sockets: uvicorn's protocol with encoded messages, heartbeats, and the end of sockets whose token is revoked.
 
 A frame of a session goes to all its subscribers. So it is encoded once, and frames that come together are sent with one
 write per client.
@@ -17,6 +17,8 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from wakeful.core.errors import StoreUnavailable
 from wakeful.http.connections import abort, count_taken, count_untaken, forget
 from wakeful.people.service import Accounts
+
+log = logging.getLogger(__name__)
 
 MAX_FRAME = 72 * 1024 * 1024  # of a message with its images
 MAX_OTHER_FRAME = 64 * 1024  # from clients that may not send messages
@@ -101,7 +103,7 @@ class Wire(WebSocketsSansIOProtocol):
         self.transport.write(wire)
 
 
-# Heartbeats on silent sockets, with one timer for all of them.
+# ── Heartbeats ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 _CHECKS = 8  # per heartbeat
@@ -136,7 +138,7 @@ class Pulse:
 
 
 class Heartbeats:
-    """Checks all sockets several times per heartbeat."""
+    """Heartbeats on silent sockets: one timer checks all of them several times per heartbeat."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -163,10 +165,8 @@ class Heartbeats:
         self._task = None
 
 
-# Closes the open sockets of tokens that were revoked or have expired.
+# ── Tokens of open sockets ────────────────────────────────────────────────────────────────────────────────────────────
 
-
-log = logging.getLogger(__name__)
 
 TOKEN_ENDED = 4001
 CHECK_EVERY = 20.0  # seconds; a revoked token's sockets are closed within 30
@@ -174,7 +174,7 @@ REVOKED_CLOSE_SECONDS = 5.0
 
 
 class OpenSockets:
-    """Checks regularly that the tokens of open sockets are still valid."""
+    """Closes the sockets of tokens that were revoked or have expired."""
 
     def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts

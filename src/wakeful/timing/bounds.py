@@ -1,4 +1,8 @@
-"""Limits of an agent's bookings: presets, clamping, pauses."""
+"""Limits of an agent's bookings: modes with their presets, free time, clamping, pauses.
+
+Quiet hours, days and "today" are wall clock in the agent's IANA zone. Quiet hours last from the first time that clocks
+show their beginning to the first time that they show their end, so a clock change neither splits nor skips them.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,13 +14,6 @@ from zoneinfo import ZoneInfo
 from wakeful.core.errors import Invalid, LimitReached
 from wakeful.core.types import FOREVER, Bounds, Pause, ScheduledBy, ScheduleMode, Wake
 from wakeful.core.zones import load_zone, resolve_wall_clock
-
-# Limits of an agent's own next run: modes with their presets, and the times they allow.
-#
-# Quiet hours, days and "today" are wall clock in the agent's IANA zone. Quiet hours last from the first time that
-# clocks show their beginning to the first time that they show their end, so a clock change neither splits nor skips
-# them.
-
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 MAX_HORIZON = 3660 * DAY
@@ -159,8 +156,8 @@ def _start_of(day: date, zone: ZoneInfo) -> datetime:
     return resolve_wall_clock(datetime.combine(day, time()), zone)
 
 
-# Clamp the requested time of a next run: keep it, move it, or refuse it.
-#
+# ── Clamping ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
 # For an agent, a time that is past, within `min_interval` from now, in quiet hours or on a forbidden day is moved
 # later; one beyond the horizon is moved back to the last free whole minute. A pause and the daily cap refuse the
 # result. For a person only the present and the horizon count.
@@ -312,7 +309,7 @@ def _show(at: datetime, zone_name: str) -> str:
     return (at if at >= FOREVER else at.astimezone(load_zone(zone_name))).isoformat()
 
 
-# The length of a pause, and the wakes that it holds.
+# ── Pauses ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 PausePreset = Literal["1h", "4h", "tomorrow", "indefinitely"]

@@ -24,11 +24,8 @@ from wakeful.core.types import (
 from wakeful.core.values import replace
 from wakeful.core.zones import load_zone
 from wakeful.timing import recurrence
-from wakeful.timing.fire import Verdict, decision, end, fresh_session, make_run, move_on, plan_for
+from wakeful.timing.fire_rule import Verdict, decision, end, fresh_session, make_run, move_on, plan_for
 from wakeful.timing.when import When
-
-# Create a wake from a request: check its fields, and plan its first time.
-
 
 MAX_INSTRUCTIONS = 32_000
 MAX_COMMENT = 1_000
@@ -217,7 +214,7 @@ def _check_recurrence(wake: Wake, rules: Rules) -> None:
             raise recurrence.CronNeedsZone(cron)
 
 
-# Edit, skip, cancel or run a wake on request, and back off after failures.
+# ── Changes on request, and backing off after failures ────────────────────────────────────────────────────────────────
 
 
 class WakeFiresOnce(Invalid):

@@ -1,4 +1,16 @@
-"""The planned times of a recurring wake, and those that were missed."""
+"""The planned times of a recurring wake: an interval from an anchor, or a cron expression in an IANA zone.
+
+An interval counts elapsed time; clock changes do not affect it. A cron expression has five fields (`L` and `#` work
+too) and follows the wall clock:
+
+- If its hour field matches every hour (`0 * * * *`, `*/15 * * * *`), it fires whenever clocks show a matching minute:
+  in a repeated hour twice, in a skipped hour not at all, so that it is even in elapsed time.
+- Any other (`30 2 * * *`, `0 */2 * * *`, `*/15 2 * * *`) names wall-clock times, and each fires once: all times in a
+  spring gap at the first instant after it, a time that comes twice in autumn the first time.
+
+Debian's cron decides by a leading `*` in the minute or hour field instead, and so drops `*/15 2 * * *` in spring and
+fires `0 */2 * * *` twice in autumn.
+"""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -17,20 +29,6 @@ from wakeful.core.errors import Invalid
 from wakeful.core.types import FOREVER, Wake
 from wakeful.core.values import value
 from wakeful.core.zones import clock_change, load_zone, offset_at, resolve_wall_clock
-
-# The planned times of a recurring wake: an interval from an anchor, or a cron expression in an IANA zone.
-#
-# An interval counts elapsed time; clock changes do not affect it. A cron expression has five fields (`L` and `#` work
-# too) and follows the wall clock:
-#
-# - If its hour field matches every hour (`0 * * * *`, `*/15 * * * *`), it fires whenever clocks show a matching minute:
-# in a repeated hour twice, in a skipped hour not at all, so that it is even in elapsed time. - Any other (`30 2 * * *`,
-# `0 */2 * * *`, `*/15 2 * * *`) names wall-clock times, and each fires once: all times in a spring gap at the first
-# instant after it, a time that comes twice in autumn the first time.
-#
-# Debian's cron decides by a leading `*` in the minute or hour field instead, and so drops `*/15 2 * * *` in spring and
-# fires `0 */2 * * *` twice in autumn.
-
 
 MICROSECOND, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
 DAY = timedelta(days=1)
@@ -286,9 +284,10 @@ def _times_of_day(cron: str) -> tuple[int, ...]:
     return tuple(sorted(60 * hour + minute for hour in rule.hours for minute in rule.minutes))
 
 
-# Divide the planned times that are due: run, catch up, or only record as missed.
-#
-# Every planned time is in exactly one piece, and every piece becomes exactly one row.
+# ── Missed times ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# Planned times that are due run, are caught up, or are only recorded as missed. Every planned time is in exactly one
+# piece, and every piece becomes exactly one row.
 
 
 @dataclass(frozen=True, slots=True)

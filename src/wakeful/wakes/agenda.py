@@ -1,21 +1,18 @@
-"""The agenda: past runs, planned wakes and those on hold; and previews of bookings and edits."""
+"""The agenda: past runs, planned wakes and those that a pause holds; and previews of bookings and edits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from wakeful.core import ids
 from wakeful.core.clock import Clock
 from wakeful.core.errors import Invalid
-from wakeful.core.types import Pause, Rules, Run, Wake
-from wakeful.runs.service import RunService
+from wakeful.core.types import Rules, Run, Wake
 from wakeful.store.store import Store, Tx
-from wakeful.timing import bounds, explain, next_run, recall
-from wakeful.timing.bounds import PausePreset
-from wakeful.timing.explain import AgendaContext, Planned
-from wakeful.timing.next_run import NextRunRequest
-from wakeful.timing.recall import RecallRequest
+from wakeful.timing import bounds, forecast, next_run_request, recall_request
+from wakeful.timing.forecast import AgendaContext, Planned
+from wakeful.timing.next_run_request import NextRunRequest
+from wakeful.timing.recall_request import RecallRequest
 from wakeful.wakes.service import plan_edit
 
 MAX_SPAN = timedelta(days=92)
@@ -69,8 +66,8 @@ class AgendaService:
             context = await _context(tx, user_id, now)
             found = await tx.runs.of_user(user_id, before=(end, "~"), most=_PAGE) if start < now else []
             ran = [run for run in reversed(found) if run.queued_at >= start]
-            planned = explain.plan_runs(live, context, now, end, self._rules) if end > now else []
-            held = explain.plan_held(live, context, now, end, self._rules) if end > now else []
+            planned = forecast.plan_runs(live, context, now, end, self._rules) if end > now else []
+            held = forecast.plan_held(live, context, now, end, self._rules) if end > now else []
             return Agenda(
                 ran=ran,
                 subjects=await tx.runs.subjects([run.id for run in ran]),
@@ -86,7 +83,7 @@ class AgendaService:
 
         async def work(tx: Tx) -> Preview:
             agent = await tx.agents.get(agent_id, user_id)
-            wake = recall.make(request, agent, _NO_SESSION, user_id, now, self._rules, by="user")
+            wake = recall_request.make(request, agent, _NO_SESSION, user_id, now, self._rules, by="user")
             return await self._preview(tx, wake, now)
 
         return await self._store.read(work)
@@ -97,9 +94,9 @@ class AgendaService:
 
         async def work(tx: Tx) -> Preview:
             agent = await tx.agents.get(agent_id, user_id)
-            asked = next_run.read_time(request, now, agent.known_zone)
+            asked = next_run_request.read_time(request, now, agent.known_zone)
             clamped = bounds.clamp(asked.at or now, now, agent.bounds, agent.zone, (), 0, "user")
-            wake = next_run.make(request, asked, clamped, agent, now, self._rules, by="user")
+            wake = next_run_request.make(request, asked, clamped, agent, now, self._rules, by="user")
             return await self._preview(tx, wake, now)
 
         return await self._store.read(work)
@@ -118,8 +115,8 @@ class AgendaService:
         context, end = await _context(tx, wake.user_id, now), now + _PREVIEWED_AHEAD
         return Preview(
             wake=wake,
-            times=explain.plan_runs([wake], context, now, end, self._rules, most=_PREVIEWED),
-            held=explain.plan_held([wake], context, now, end, self._rules, most=_PREVIEWED),
+            times=forecast.plan_runs([wake], context, now, end, self._rules, most=_PREVIEWED),
+            held=forecast.plan_held([wake], context, now, end, self._rules, most=_PREVIEWED),
         )
 
 
@@ -129,128 +126,3 @@ async def _context(tx: Tx, user_id: str, now: datetime) -> AgendaContext:
     for agent in agents.values():
         used[agent.id] = await tx.runs.next_runs_since(agent.id, bounds.local_day_start(now, agent.zone))
     return AgendaContext(agents=agents, pauses=await tx.agents.pauses_since(now), used_today=used)
-
-
-# Pauses: wakes wait and keep their place; running runs and chat continue.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActivePause:
-    """A pause, and how many scheduled runs it holds."""
-
-    pause: Pause
-    held: int
-
-
-class PauseService:
-    """Pauses and resumes one agent, or all agents of a user."""
-
-    def __init__(self, store: Store, runs: RunService, clock: Clock) -> None:
-        self._store = store
-        self._runs = runs
-        self._clock = clock
-
-    async def pause(
-        self,
-        user_id: str,
-        agent_id: str | None,
-        until: datetime | None,
-        reason: str = "",
-        *,
-        preset: PausePreset | None = None,
-        length: timedelta | None = None,
-        stop: bool = False,
-    ) -> ActivePause:
-        """Pause until an instant, for a length, or until resumed. With `stop`, also stop running runs, chat included.
-
-        A new pause replaces the previous one.
-        """
-        now = self._clock.now()
-
-        async def work(tx: Tx) -> ActivePause:
-            pause = Pause(
-                id=ids.new_id(now),
-                user_id=user_id,
-                agent_id=agent_id,
-                started_at=now,
-                until=bounds.end_of(until, preset, now, await _zone(tx, user_id, agent_id), length),
-                reason=reason,
-            )
-            await tx.agents.end_pauses(user_id, agent_id, now)
-            await tx.agents.add_pause(pause)
-            # This pause may be shorter than an earlier one, so decide again about the wakes that it held.
-            await tx.wakes.release_held(user_id, agent_id, now)
-            return await _count(tx, pause)
-
-        pause = await self._store.write(work)
-        if stop:  # after the commit: before it, another run could begin
-            await self._stop_live(user_id, agent_id)
-        return pause
-
-    async def resume(self, user_id: str, agent_id: str | None) -> bool:
-        """End the pause. Wakes that came due meanwhile do not count as late. False if there was none."""
-        now = self._clock.now()
-
-        async def work(tx: Tx) -> bool:
-            if agent_id is not None:
-                await tx.agents.get(agent_id, user_id)
-            ended = await tx.agents.end_pauses(user_id, agent_id, now)
-            await tx.wakes.release_held(user_id, agent_id, now)
-            return ended > 0
-
-        return await self._store.write(work)
-
-    async def active(self, user_id: str, agent_id: str | None) -> list[ActivePause]:
-        """Return the active pauses of an agent, including those of all agents; without an agent, only the latter."""
-        now = self._clock.now()
-
-        async def work(tx: Tx) -> list[ActivePause]:
-            if agent_id is not None:
-                await tx.agents.get(agent_id, user_id)
-            return [await _count(tx, pause) for pause in await tx.agents.pauses_of(user_id, agent_id, now)]
-
-        return await self._store.read(work)
-
-    async def all_active(self, user_id: str) -> list[ActivePause]:
-        """Return the active pauses of all agents and of single ones."""
-        now = self._clock.now()
-
-        async def work(tx: Tx) -> list[ActivePause]:
-            return [await _count(tx, pause) for pause in await tx.agents.all_pauses_of(user_id, now)]
-
-        return await self._store.read(work)
-
-    async def holding(self, wakes: Sequence[Wake]) -> frozenset[str]:
-        """Return the ids of those wakes of one user that a pause holds at their planned time."""
-        if not wakes:
-            return frozenset()
-        now = self._clock.now()
-        active = await self._store.read(lambda tx: tx.agents.all_pauses_of(wakes[0].user_id, now))
-        return frozenset(wake.id for wake in wakes if bounds.is_held(wake, active))
-
-    async def _stop_live(self, user_id: str, agent_id: str | None) -> None:
-        async def work(tx: Tx) -> list[Run]:
-            return [
-                run
-                for status in ("queued", "running")
-                for run in await tx.runs.of_user(user_id, agent_id=agent_id, status=status, most=_PAGE)
-            ]
-
-        for run in await self._store.read(work):
-            if not run.is_headless or run.started_at is not None:  # a wake that has not begun keeps its place
-                await self._runs.stop(run.id, user_id)
-
-
-async def _count(tx: Tx, pause: Pause) -> ActivePause:
-    held = await tx.wakes.count_live(pause.user_id, pause.agent_id, pause.until)
-    return ActivePause(pause=pause, held=held)
-
-
-async def _zone(tx: Tx, user_id: str, agent_id: str | None) -> str:
-    """Return the zone that decides when tomorrow begins: the agent's or, for all agents, the user's."""
-    if agent_id is not None:
-        return (await tx.agents.get(agent_id, user_id)).zone
-    if known := (await tx.accounts.user(user_id)).timezone:
-        return known
-    agents = await tx.agents.of_user(user_id)
-    return agents[0].zone if agents else "UTC"

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from wakeful.agents.rules import pick_agent
 from wakeful.core.labels import Via
 from wakeful.core.types import Agent, Wake
-from wakeful.sessions.service import agent_of
+from wakeful.sessions.reading import agent_of
 from wakeful.store.store import Store, Tx
-from wakeful.timing.booking import (
+from wakeful.timing.booking_request import (
     BookingRequest,
     OtherAgentsSession,
     rename_fields,

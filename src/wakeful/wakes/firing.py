@@ -11,16 +11,16 @@ from wakeful.core.errors import StoreBusy
 from wakeful.core.labels import is_braked
 from wakeful.core.types import Decision, Pause, Rules, Run, Wake, is_bounded
 from wakeful.homes.directories import Directories
-from wakeful.notices import texts as notices_texts
-from wakeful.runs import rules as runs_rules
+from wakeful.notices import texts
 from wakeful.runs.claims import end_wake, note_failure, note_loop_end
-from wakeful.sessions.service import hold_wakes
+from wakeful.runs.rules import last_frame, recover
+from wakeful.sessions.presence import hold_wakes
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes import DueWake
 from wakeful.store.webhooks import wake_missed
 from wakeful.telemetry.logs import log_each
 from wakeful.timing import bounds
-from wakeful.timing.fire import Facts, Verdict, fire
+from wakeful.timing.fire_rule import Facts, Verdict, fire
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class Firing:
             wake = await tx.wakes.set_aside(error, now + _TRY_AGAIN, now, skip)
             if wake is None:
                 return None
-            if await tx.notices.add(notices_texts.unfirable(wake, error, now)):  # else there is one already
+            if await tx.notices.add(texts.unfirable(wake, error, now)):  # else there is one already
                 said = Decision(
                     wake_id=wake.id, nominal_at=wake.nominal_at, at=now, code="error", detail={"error": error}
                 )
@@ -169,11 +169,11 @@ class Firing:
             recovered: list[Run] = []
             latest = self._latest_lease(now)
             for run in await tx.runs.expired(self._owner, now, latest, most, skip, of_everyone=of_everyone):
-                after = runs_rules.recover(run, now, self._rules)
+                after = recover(run, now, self._rules)
                 if await tx.runs.recover(after):
                     await _note_recovery(tx, after, now, self._rules)
                     recovered.append(after)
-                    frame = runs_rules.last_frame(after)
+                    frame = last_frame(after)
                     if frame is not None and after.session_id is not None:
                         tx.say(after.session_id, [frame], now, run_id=after.id)
             await hold_wakes(tx, [run for run in recovered if run.status != "queued"], now, self._rules)
@@ -282,7 +282,7 @@ async def _note_recovery(tx: Tx, run: Run, now: datetime, rules: Rules) -> None:
         )
         await tx.notices.record([said])
     if run.status == "interrupted":
-        await tx.notices.add(notices_texts.interrupted(run, now))
+        await tx.notices.add(texts.interrupted(run, now))
         await note_failure(tx, run, "interrupted", run.error, now, rules)
     elif run.status == "stopped":
         if run.wake_id is not None:

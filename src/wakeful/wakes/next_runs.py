@@ -12,16 +12,14 @@ from wakeful.core.outside import ActingRun
 from wakeful.core.records import MemoryElsewhere, ViewsOf
 from wakeful.core.types import Agent, Rules, Run, Wake
 from wakeful.core.values import replace
-from wakeful.runs.service import check_brake
+from wakeful.runs.brake import check_brake
 from wakeful.store.store import Store, Tx
 from wakeful.telemetry.tracing import current_traceparent
-from wakeful.timing import bounds, next_run
+from wakeful.timing import bounds, next_run_request
 from wakeful.timing.bounds import Clamped
 from wakeful.timing.lifecycle import RequestedTime
-from wakeful.timing.next_run import NextRunRequest
+from wakeful.timing.next_run_request import NextRunRequest
 from wakeful.wakes.service import WakeService, describe_time, find_repeated, put_in_slot
-
-"""Returns the views in an agent's database, with their required parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +71,7 @@ class NextRuns:
 
         async def work(tx: Tx) -> Wake | None:
             await tx.agents.get(agent_id, user_id)
-            return await tx.wakes.in_slot(next_run.slot_of(agent_id))
+            return await tx.wakes.in_slot(next_run_request.slot_of(agent_id))
 
         return await self._store.read(work)
 
@@ -90,7 +88,7 @@ class NextRuns:
         """Run the pending next run at once, even if the agent is paused."""
         wake = await self.pending(agent_id, user_id)
         if wake is None:
-            raise next_run.NoNextRun(agent_id)
+            raise next_run_request.NoNextRun(agent_id)
         return await self._wakes.run_now(wake.id, user_id, via)
 
     async def _check_views(self, names: Collection[str], agent: Agent) -> None:
@@ -100,7 +98,7 @@ class NextRuns:
             raise  # another node can check them
         except Unavailable:  # a missing view is better than a run that is not booked
             return
-        next_run.check_views(names, known)
+        next_run_request.check_views(names, known)
 
     async def _book(
         self,
@@ -118,7 +116,7 @@ class NextRuns:
             if request.context_views:
                 await self._check_views(request.context_views, asked_of)
             zone = asked_of.known_zone
-        asked_time = next_run.read_time(request, now, zone)
+        asked_time = next_run_request.read_time(request, now, zone)
         traceparent = current_traceparent()
 
         async def work(tx: Tx) -> BookedNextRun | None:
@@ -127,9 +125,9 @@ class NextRuns:
             # Read again: the user may have turned self-scheduling off since the run began.
             agent = await tx.agents.get(agent_id, user_id)
             if run is not None and not agent.self_scheduling:
-                raise next_run.SelfSchedulingOff(agent)
+                raise next_run_request.SelfSchedulingOff(agent)
             clamped = await _clamp(tx, asked_time, agent, now, run)
-            made = next_run.make(
+            made = next_run_request.make(
                 request,
                 asked_time,
                 clamped,

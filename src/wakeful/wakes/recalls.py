@@ -13,11 +13,11 @@ from wakeful.core.labels import Via, stamp, stamp_booked
 from wakeful.core.outside import ActingRun
 from wakeful.core.texts import first_words
 from wakeful.core.types import Agent, ClaimedRun, Rules, Run, Session, Wake
-from wakeful.sessions.service import agent_of, read_own
+from wakeful.sessions.reading import agent_of, read_own
 from wakeful.store.sessions import NoSuchSession
 from wakeful.store.store import Store, Tx
-from wakeful.timing import brief, recall
-from wakeful.timing.recall import RecallRequest
+from wakeful.timing import brief, recall_request
+from wakeful.timing.recall_request import RecallRequest
 from wakeful.wakes.service import WakeService, describe_time, edit_as_asked, find_visible
 
 _LISTED = 50
@@ -57,7 +57,7 @@ class Recalls:
         """Book a recall for an agent from inside a run. Its instructions must pass the check of briefs."""
         now = self._clock.now()
         tools = within(self._tools_of(agent), only)
-        wake = recall.make(
+        wake = recall_request.make(
             request, agent, run.session_id, run.user_id, now, self._rules, by="agent", booked_by_run=run.id, tools=tools
         )
         tables = await self._tables_of(agent)
@@ -92,7 +92,7 @@ class Recalls:
         opening: Session | None = None,
     ) -> Booked:
         now = self._clock.now()
-        made = stamp(recall.make(request, agent, session_id, agent.user_id, now, self._rules, by="user"), via)
+        made = stamp(recall_request.make(request, agent, session_id, agent.user_id, now, self._rules, by="user"), via)
         tables, problem = await self._tables_of(agent), None
         if tables is not None:
             problem = brief.find_problem(request.additional_context_message, tools=self._tools_of(agent), tables=tables)
@@ -125,7 +125,7 @@ class Recalls:
             await tx.sessions.get(session_id, user_id)
             wake = await tx.wakes.live_in_slot(f"session:{session_id}")
             if wake is None:
-                raise recall.NoRecall(session_id)
+                raise recall_request.NoRecall(session_id)
             return await edit_as_asked(tx, wake, asked, now, self._rules)
 
         return await self._store.write(work)
@@ -138,13 +138,13 @@ class Recalls:
     async def skip(self, session_id: str, user_id: str, *, by: ActingRun | None = None) -> Wake:
         wake = await self.pending(session_id, user_id)
         if wake is None or not wake.is_recurring:
-            raise recall.NotRecurring(session_id)
+            raise recall_request.NotRecurring(session_id)
         return await self._wakes.skip(wake.id, wake.user_id, by=by)
 
     async def run_now(self, session_id: str, user_id: str, via: Via | None = None) -> Run:
         wake = await self.pending(session_id, user_id)
         if wake is None:
-            raise recall.NoRecall(session_id)
+            raise recall_request.NoRecall(session_id)
         return await self._wakes.run_now(wake.id, wake.user_id, via)
 
     async def forget(self, days: int) -> int:
@@ -159,7 +159,7 @@ class Recalls:
     async def reach(self, session_id: str, run: Run) -> str:
         """Return the user of a session that a run may reach: one of its own user or, for an owner, anyone's."""
         if not ids.could_be_id(session_id):
-            raise recall.OutOfReach(session_id)
+            raise recall_request.OutOfReach(session_id)
 
         async def work(tx: Tx) -> str:
             user = await tx.agents.user(run.user_id)
@@ -169,7 +169,7 @@ class Recalls:
         try:
             return await self._store.read(work)
         except NoSuchSession:
-            raise recall.OutOfReach(session_id) from None
+            raise recall_request.OutOfReach(session_id) from None
 
     async def _tables_of(self, agent: Agent) -> list[str] | None:
         """Return the tables and views that a brief may name; None if the database is unavailable."""

@@ -34,11 +34,11 @@ from wakeful.http.shapes import (
 )
 from wakeful.runs.rest import RunShape
 from wakeful.timing.explain import Step
-from wakeful.timing.next_run import NextRunRequest
-from wakeful.timing.recall import RecallRequest
-from wakeful.timing.schedule import Schedule, ScheduleRequest, ScheduleStatus, wake_id_of
+from wakeful.timing.next_run_request import NextRunRequest
+from wakeful.timing.recall_request import RecallRequest
+from wakeful.timing.schedule_request import Schedule, ScheduleRequest, ScheduleStatus, wake_id_of
 
-# Routes for wakes of every kind, by id.
+# ── Wakes of every kind, by id ────────────────────────────────────────────────────────────────────────────────────────
 
 
 router = APIRouter(route_class=DoorRoute, tags=["wakes"])
@@ -188,7 +188,7 @@ async def _with_last_runs(services: Services, found: Sequence[Wake]) -> list[Wak
     ]
 
 
-# Routes for the recall of a session.
+# ── The recall of a session ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 recalls_router = APIRouter(route_class=DoorRoute, tags=["recalls"])
@@ -258,7 +258,7 @@ async def run_recall_now(caller: Planner, services: ServicesDep, session_id: Pat
     return RunShape.model_validate(await services.recalls.run_now(session_id, caller.user.id, caller.via))
 
 
-# Routes for schedules of a session: one-time messages, and new sessions.
+# ── Schedules of a session ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 schedules_router = APIRouter(route_class=DoorRoute, tags=["schedules"])
@@ -377,7 +377,7 @@ def _choose(schedule: Schedule, fields: Sequence[str]) -> ChosenFields:
     return ChosenFields.model_validate({name: getattr(schedule, name) for name in fields})
 
 
-# Routes for the next run of an agent.
+# ── The next run of an agent ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 next_runs_router = APIRouter(route_class=DoorRoute, tags=["next runs"])

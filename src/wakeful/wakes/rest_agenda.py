@@ -14,12 +14,13 @@ from wakeful.http.services import ServicesDep
 from wakeful.http.shapes import BookingShape, Done, Id, PathId, RequestBody, Shape, Text, TimeField, shape_of
 from wakeful.runs.rest import RunEntry
 from wakeful.timing.bounds import PausePreset
-from wakeful.timing.explain import Planned
-from wakeful.timing.next_run import NextRunRequest
-from wakeful.timing.recall import MAX_RUNS, MAX_SECONDS, RecallRequest
-from wakeful.wakes.agenda import ActivePause, Preview
+from wakeful.timing.forecast import Planned
+from wakeful.timing.next_run_request import NextRunRequest
+from wakeful.timing.recall_request import MAX_RUNS, MAX_SECONDS, RecallRequest
+from wakeful.wakes.agenda import Preview
+from wakeful.wakes.pauses import ActivePause
 
-# Routes for the agenda, and for previews of bookings and changes.
+# ── The agenda, and previews of bookings and changes ──────────────────────────────────────────────────────────────────
 
 
 router = APIRouter(route_class=DoorRoute, tags=["agenda"])
@@ -117,7 +118,7 @@ def _to_body(found: Preview) -> PreviewShape:
     return PreviewShape.from_fields(found, booking=found.wake.booking)
 
 
-# Routes for pauses of one agent, and of all agents.
+# ── Pauses of one agent, and of all agents ────────────────────────────────────────────────────────────────────────────
 
 
 pauses_router = APIRouter(route_class=DoorRoute, tags=["pauses"])

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from wakeful.core.clock import MAX_WAIT, Clock
 from wakeful.core.errors import StoreBusy, StoreUnavailable, Unavailable
 from wakeful.core.resources import shortage, words_of
-from wakeful.runs.service import Stopping
+from wakeful.runs.stopping import Stopping
 from wakeful.wakes.firing import Firing
 
 log = logging.getLogger(__name__)
@@ -18,7 +18,7 @@ _WHILE_HELD = 0.25  # seconds
 
 
 class Scheduler:
-    """One loop per process. The decisions are those of `timing/fire.py`, in one transaction per batch."""
+    """One loop per process. The decisions are those of `timing.fire_rule`, in one transaction per batch."""
 
     def __init__(
         self,

@@ -11,13 +11,12 @@ from wakeful.core.labels import TOOL, Via, stamp, stamp_booked
 from wakeful.core.outside import ActingRun
 from wakeful.core.records import Skill
 from wakeful.core.types import Agent, ClaimedRun, Rules, Wake, is_schedule
-from wakeful.sessions.service import agent_of
+from wakeful.sessions.reading import agent_of
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes import NoSuchWake
-from wakeful.timing import schedule
-from wakeful.timing import schedule as session_config
+from wakeful.timing import schedule_request, session_config
 from wakeful.timing.lifecycle import WakeNotLive
-from wakeful.timing.schedule import Schedule, ScheduleRequest, ScheduleStatus
+from wakeful.timing.schedule_request import Schedule, ScheduleRequest, ScheduleStatus
 from wakeful.wakes.service import WakeService, describe_time, find_visible
 
 _READ = 200  # at a time
@@ -100,7 +99,7 @@ class Schedules:
             last = before
             while found := await tx.wakes.of_session(session_id, _READ, door="scheduler", before=last):
                 for wake in found:
-                    if status is not None and schedule.describe(wake).status not in (status, "failed"):
+                    if status is not None and schedule_request.describe(wake).status not in (status, "failed"):
                         continue  # only a failed wake may have been delivered all the same
                     found_one = await _show(tx, wake)
                     if status in (None, found_one.status):
@@ -136,12 +135,12 @@ class Schedules:
         """Cancel a schedule that was not delivered yet; with a session, only one that was booked there."""
         wake = await self._store.read(lambda tx: _find(tx, schedule_id, user_id))
         if session_id not in (None, wake.session_id):
-            raise schedule.NoSuchSchedule(schedule_id)
+            raise schedule_request.NoSuchSchedule(schedule_id)
         try:
             cancelled = await self._wakes.cancel(wake.id, user_id, by=by)
         except WakeNotLive:
-            raise schedule.NotCancellable(await self.get(schedule_id, user_id)) from None
-        return schedule.describe(cancelled)
+            raise schedule_request.NotCancellable(await self.get(schedule_id, user_id)) from None
+        return schedule_request.describe(cancelled)
 
     def describe_time(self, at: datetime, agent: Agent) -> str:
         """Return a time as text: absolute with zone, and relative."""
@@ -158,7 +157,7 @@ class Schedules:
         run: ClaimedRun | None = None,
     ) -> BookedSchedule:
         wants_skills = session_config.names_skills(request.session_config)
-        made = schedule.make(
+        made = schedule_request.make(
             request,
             agent,
             session_id,
@@ -178,7 +177,7 @@ class Schedules:
         ignored = session_config.ignored_keys(config, self._provider_string(model))
         warning = f"The model {model!r} ignores: {', '.join(ignored)}." if ignored else None
         return BookedSchedule(
-            schedule=schedule.describe(wake),
+            schedule=schedule_request.describe(wake),
             wake=wake,
             told=describe_time(wake.nominal_at, agent, now),
             warning=warning,
@@ -187,23 +186,23 @@ class Schedules:
 
 
 async def _find(tx: Tx, schedule_id: str, user_id: str) -> Wake:
-    wake_id = schedule.wake_id_of(schedule_id)
+    wake_id = schedule_request.wake_id_of(schedule_id)
     if not ids.could_be_id(wake_id):
-        raise schedule.NoSuchSchedule(schedule_id)
+        raise schedule_request.NoSuchSchedule(schedule_id)
     try:
         wake = await tx.wakes.read(wake_id, user_id)
     except NoSuchWake:
-        raise schedule.NoSuchSchedule(schedule_id) from None
+        raise schedule_request.NoSuchSchedule(schedule_id) from None
     if not is_schedule(wake):
-        raise schedule.NoSuchSchedule(schedule_id)
+        raise schedule_request.NoSuchSchedule(schedule_id)
     return wake
 
 
 async def _show(tx: Tx, wake: Wake) -> Schedule:
     if wake.status == "pending":
-        return schedule.describe(wake)
+        return schedule_request.describe(wake)
     runs = await tx.runs.of_wake(wake.id, 1)  # runs that a user started again later do not belong to the schedule
     if not runs:
-        return schedule.describe(wake)
+        return schedule_request.describe(wake)
     has_arrived = wake.status == "failed" and bool(await tx.sessions.steps_of(runs[0].id))
-    return schedule.describe(wake, runs[0], has_arrived=has_arrived)
+    return schedule_request.describe(wake, runs[0], has_arrived=has_arrived)

@@ -15,18 +15,18 @@ from wakeful.core.types import Agent, Rules, Run, Session, Wake, is_schedule, ki
 from wakeful.core.values import replace
 from wakeful.core.zones import format_duration, load_zone
 from wakeful.homes.directories import Directories
-from wakeful.notices import texts as notices_texts
+from wakeful.notices import texts
+from wakeful.runs.brake import check_brake
 from wakeful.runs.claims import cancel_wake
-from wakeful.runs.service import check_brake
 from wakeful.store.drivers.database import Together
 from wakeful.store.store import Store, Tx
 from wakeful.telemetry.tracing import current_traceparent
-from wakeful.timing import bounds, explain, lifecycle, recall, schedule
-from wakeful.timing.booking import KeyTaken, is_repeat, is_same_task
+from wakeful.timing import bounds, explain, lifecycle, recall_request, schedule_request
+from wakeful.timing.booking_request import KeyTaken, is_repeat, is_same_task
 from wakeful.timing.explain import Step
-from wakeful.timing.fire import decision
+from wakeful.timing.fire_rule import decision
 from wakeful.timing.lifecycle import RequestedTime, SlotTaken, TooManySchedules, booking_detail
-from wakeful.timing.next_run import SelfSchedulingOff
+from wakeful.timing.next_run_request import SelfSchedulingOff
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +131,7 @@ class WakeService:
             if wake_id not in await tx.wakes.forgotten_recalls(before, wake_id=wake_id):
                 return  # another node was first, or its user came back
             await cancel_wake(tx, wake, "forgotten", now, run_reason="forgotten")
-            await tx.notices.add(notices_texts.forgotten(wake, days, now))
+            await tx.notices.add(texts.forgotten(wake, days, now))
 
         await self._store.write(work)
 
@@ -273,7 +273,9 @@ def _session_or_own(wake: Wake) -> str:
     return wake.session_id or wake.id
 
 
-# Edits of pending wakes as people ask for them, with the limits that each kind has.
+# ── Edits ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# As people ask for them, with the limits that each kind of wake has.
 
 
 _ONLY_IF_RECURRING = frozenset({"interval_seconds", "cron", "until", "max_runs", "timezone"})
@@ -293,7 +295,7 @@ async def plan_edit(tx: Tx, wake: Wake, asked: Mapping[str, Any], now: datetime,
     """Return what a change of a pending wake would make of it, with the checks that its kind has for people."""
     _check_recurrence(wake, asked)
     agent = await tx.agents.get(wake.agent_id, wake.user_id)
-    changes, asked_time = recall.read_changes(asked, wake, now, agent.known_zone)
+    changes, asked_time = recall_request.read_changes(asked, wake, now, agent.known_zone)
     if asked_time is not None:
         changes["nominal_at"], asked_time = _bound(wake, agent, changes["nominal_at"], asked_time, now)
     after = lifecycle.edit(wake, changes, now, rules)
@@ -340,14 +342,16 @@ def _bound(
 ) -> tuple[datetime, RequestedTime]:
     """Hold a new time to the limits for people that its kind has when it is booked."""
     if is_schedule(wake):
-        schedule.check_ahead("when", at - now)
+        schedule_request.check_ahead("when", at - now)
     if wake.kind != "next_run":
         return at, asked_time
     clamped = bounds.clamp(at, now, agent.bounds, agent.zone, (), 0, "user")
     return clamped.at, replace(asked_time, moved_by=(*asked_time.moved_by, *clamped.reasons))
 
 
-# Repeated bookings of programs: clients retry, and a request that is sent twice books once.
+# ── Repeated bookings ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+# Programs retry, and a request that is sent twice books once.
 
 
 _RETRIED_WITHIN = timedelta(seconds=60)
@@ -371,7 +375,7 @@ async def find_repeated(tx: Tx, wake: Wake, key: str | None, now: datetime) -> W
     return first
 
 
-# Formats times for agents and users.
+# ── Times as text ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def describe_time(at: datetime, agent: Agent, now: datetime) -> str:
@@ -383,7 +387,9 @@ def describe_time(at: datetime, agent: Agent, now: datetime) -> str:
     return f"{local.isoformat(sep=' ', timespec='seconds')} {agent.zone} ({relative})"
 
 
-# Runs that change bookings: each change is checked against what the run has read.
+# ── Changes by runs ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+# Each change that a run makes to a booking is checked against what the run has read.
 
 
 async def check_change(tx: Tx, by: ActingRun | None, wake: Wake, change: Change, now: datetime) -> None:

@@ -7,17 +7,19 @@ from pydantic import Field, WithJsonSchema
 from wakeful.core.errors import Invalid
 from wakeful.core.hub import recall_status
 from wakeful.core.types import Wake
-from wakeful.timing import schedule as session_config
+from wakeful.timing import session_config
 from wakeful.timing.bounds import BookingRefused
-from wakeful.timing.next_run import NextRunRequest
-from wakeful.timing.recall import RecallRequest
-from wakeful.timing.schedule import Schedule, ScheduleRequest
+from wakeful.timing.next_run_request import NextRunRequest
+from wakeful.timing.recall_request import RecallRequest
+from wakeful.timing.schedule_request import Schedule, ScheduleRequest
 from wakeful.toolbox.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool, with_fields
 from wakeful.wakes.next_runs import BookedNextRun, NextRuns
 from wakeful.wakes.recalls import Recalls
 from wakeful.wakes.schedules import Schedules
 
-# The toolset `recall`: an agent books a time at which it wakes in the same session and reads its own message.
+# ── The toolset `recall` ──────────────────────────────────────────────────────────────────────────────────────────────
+
+# An agent books a time at which it wakes in the same session and reads its own message.
 
 
 class ScheduleRecall(with_fields(Arguments, RecallRequest)):
@@ -84,11 +86,13 @@ def _recall_line(wake: Wake, when: str) -> str:
     return f"{when} {wake.call_type}{label}: {recall_status(wake.status)}{reason}. Id: {wake.id}."
 
 
-# The toolset `scheduler`: an agent books messages to itself and new sessions, once each, within a day.
+# ── The toolset `scheduler` ───────────────────────────────────────────────────────────────────────────────────────────
+
+# An agent books messages to itself and new sessions, once each, within a day.
 
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
-# For the model only; `timing/schedule.py` validates, with the same error texts for every caller.
+# For the model only; `timing.session_config` validates, with the same error texts for every caller.
 _CONFIG = {
     "type": "object",
     "additionalProperties": False,
@@ -236,7 +240,9 @@ def _to_metadata(schedule: Schedule) -> dict[str, Any]:
     return metadata
 
 
-# The toolset `next_run`: an agent books its own next run. There is one slot, and each run must book the next.
+# ── The toolset `next_run` ────────────────────────────────────────────────────────────────────────────────────────────
+
+# An agent books its own next run. There is one slot, and each run must book the next.
 
 
 class ScheduleNextRun(with_fields(Arguments, NextRunRequest, without=("when", "timezone"))):

@@ -7,7 +7,7 @@ from datetime import datetime
 from wakeful.core.clock import STEP, Clock
 from wakeful.core.types import Wake
 from wakeful.store.store import Store, Tx
-from wakeful.timing import fire
+from wakeful.timing import replan
 
 log = logging.getLogger(__name__)
 
@@ -41,8 +41,8 @@ class WrongClock:
 
 
 async def _put_pauses_right(tx: Tx, now: datetime) -> None:
-    for pause in await tx.agents.pauses_made_after(now + fire.MUCH):
-        await tx.agents.move_pause(fire.restart_pause(pause, now))
+    for pause in await tx.agents.pauses_made_after(now + replan.MUCH):
+        await tx.agents.move_pause(replan.restart_pause(pause, now))
 
 
 async def _put_wakes_right(tx: Tx, wake_ids: list[str], now: datetime) -> list[tuple[Wake, Wake]]:
@@ -51,11 +51,11 @@ async def _put_wakes_right(tx: Tx, wake_ids: list[str], now: datetime) -> list[t
         before = await tx.wakes.get(wake_id)
         if before.status != "pending" or before.updated_at <= now:
             continue  # changed meanwhile
-        after = fire.replan(before, await tx.runs.planned_after(wake_id, now), now)
+        after = replan.replan_after_wrong_clock(before, await tx.runs.planned_after(wake_id, now), now)
         is_moved = after.nominal_at != before.nominal_at
         await tx.wakes.move([(after, "rescheduled" if is_moved else None)])
         if is_moved:
-            await tx.notices.record([fire.explain_replan(before, after, now)])
+            await tx.notices.record([replan.explain_wrong_clock(before, after, now)])
             planned.append((before, after))
     return planned
 
@@ -65,4 +65,4 @@ async def _add_notices(tx: Tx, planned: list[tuple[Wake, Wake]], now: datetime) 
     for before, after in planned:
         of_user[before.user_id].append((before, after))
     for theirs in of_user.values():
-        await tx.notices.add(fire.to_notice(theirs, now))
+        await tx.notices.add(replan.wrong_clock_notice(theirs, now))

@@ -11,7 +11,7 @@ from wakeful.core.clock import Clock
 from wakeful.core.types import Wake
 from wakeful.core.zones import UnknownZone, load_zone, loaded_zones, reload
 from wakeful.store.store import Store, Tx
-from wakeful.timing import zone_rules as timing_zone_rules
+from wakeful.timing import replan
 from wakeful.timing.recurrence import DAY
 
 log = logging.getLogger(__name__)
@@ -68,15 +68,15 @@ async def _follow(tx: Tx, zone: str, now: datetime) -> list[Wake]:
     except UnknownZone:  # the data no longer has it; its wakes say so when they are due
         return []
     moved: list[Wake] = []
-    if was is not None and was != timing_zone_rules.offsets_of(found, was[0][0].year):
+    if was is not None and was != replan.offsets_of(found, was[0][0].year):
         for before in await tx.wakes.by_clocks_of(zone):
             fired = await tx.runs.planned_after(before.id, before.nominal_at - DAY)
-            after = timing_zone_rules.replan(before, was, fired, now)
+            after = replan.replan_after_zone_change(before, was, fired, now)
             if after != before:
                 await tx.wakes.move([(after, "rescheduled")])
-                await tx.notices.record([timing_zone_rules.explain(before, after, now)])
+                await tx.notices.record([replan.explain_zone_change(before, after, now)])
                 moved.append(after)
-    rules = timing_zone_rules.offsets_of(found, now.year - 1)
+    rules = replan.offsets_of(found, now.year - 1)
     if was != rules:
         await tx.wakes.save_zone_rules(zone, rules)
     return moved

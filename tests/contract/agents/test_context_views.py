@@ -7,8 +7,8 @@ from wakeful.database.files import By
 from wakeful.database.service import DatabasePrompt
 from wakeful.loop.prompt import Briefings, system_prompt
 from wakeful.timing.brief import BriefRefused
-from wakeful.timing.next_run import NextRunRequest, UnknownView, ViewNeedsParameters
-from wakeful.timing.recall import RecallRequest
+from wakeful.timing.next_run_request import NextRunRequest, UnknownView, ViewNeedsParameters
+from wakeful.timing.recall_request import RecallRequest
 
 COLUMNS = [{"name": "title", "type": "text"}]
 

@@ -17,7 +17,7 @@ from wakeful.database.service import DatabasePrompt
 from wakeful.loop.prompt import Briefings, system_prompt
 from wakeful.store.agents import NoSuchAgent
 from wakeful.timing.bounds import PRESETS, BookingRefused
-from wakeful.timing.next_run import NextRunRequest, NoNextRun, SelfSchedulingOff
+from wakeful.timing.next_run_request import NextRunRequest, NoNextRun, SelfSchedulingOff
 from wakeful.toolbox.registry import ToolContext, ToolDeps, Tools
 from wakeful.wakes.next_runs import NextRuns
 from wakeful.wakes.tools import next_run_tools

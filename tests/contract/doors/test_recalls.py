@@ -13,7 +13,7 @@ from wakeful.core.types import User
 from wakeful.store.sessions import NoSuchSession
 from wakeful.timing.brief import BriefRefused
 from wakeful.timing.lifecycle import SlotTaken
-from wakeful.timing.recall import NotRecurring, OutOfReach, RecallRequest
+from wakeful.timing.recall_request import NotRecurring, OutOfReach, RecallRequest
 from wakeful.toolbox.registry import ToolContext, ToolDeps, Tools
 from wakeful.wakes.tools import recall_tools
 

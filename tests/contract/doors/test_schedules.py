@@ -10,7 +10,7 @@ from wakeful.core.errors import NotFound, StoreUnavailable
 from wakeful.core.events import StepSaved
 from wakeful.models.streaming import LocalCall, Say, scripted
 from wakeful.timing.lifecycle import MAX_LIVE_SCHEDULES, TooManySchedules
-from wakeful.timing.schedule import DelayOutOfBounds, NoSuchSchedule, NotCancellable, ScheduleRequest
+from wakeful.timing.schedule_request import DelayOutOfBounds, NoSuchSchedule, NotCancellable, ScheduleRequest
 from wakeful.toolbox.registry import ToolContext, ToolDeps, Tools
 from wakeful.wakes.tools import scheduler_tools
 

@@ -8,8 +8,7 @@ import pytest
 
 from harness import HOUR, MINUTE, NOON, SECOND, Harness, doing
 from wakeful.datadir.device_key import device_key_of
-from wakeful.hooks import receiving as secrets
-from wakeful.hooks import rules, schemes
+from wakeful.hooks import rules, schemes, secrets
 from wakeful.hooks.rules import BadSignature, DeliveryReused, TooManyDeliveries, UnknownHook
 
 DAY = timedelta(days=1)

@@ -9,8 +9,8 @@ import pytest
 from harness import DAY, HOUR, MINUTE, NOON, SECOND
 from wakeful.core.errors import Invalid
 from wakeful.timing.bounds import PRESETS
-from wakeful.timing.next_run import NextRunRequest
-from wakeful.timing.recall import RecallRequest
+from wakeful.timing.next_run_request import NextRunRequest
+from wakeful.timing.recall_request import RecallRequest
 
 WEEK = 7 * DAY
 

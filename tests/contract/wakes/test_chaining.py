@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from harness import HOUR, MINUTE, NOON, SECOND, doing
-from wakeful.timing.fire import Facts, fire
+from wakeful.timing.fire_rule import Facts, fire
 from wakeful.timing.lifecycle import SlotTaken
 from wakeful.wakes import firing
 

@@ -7,7 +7,7 @@ import pytest
 from harness import DAY, HOUR, NOON, Harness
 from wakeful.core.events import StepSaved
 from wakeful.core.outside import ActingRun
-from wakeful.timing.recall import RecallRequest
+from wakeful.timing.recall_request import RecallRequest
 
 TODO = "Read notes.txt with read_file."
 

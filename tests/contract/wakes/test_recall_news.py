@@ -11,7 +11,7 @@ import pytest
 from events_feed import EventsFeed, said_in
 from harness import DAY, HOUR, MINUTE, NOON, doing
 from wakeful.core.errors import StoreUnavailable
-from wakeful.timing.recall import RecallRequest
+from wakeful.timing.recall_request import RecallRequest
 
 
 @pytest.fixture

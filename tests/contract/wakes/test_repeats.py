@@ -7,7 +7,7 @@ import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND
 from wakeful.core.labels import TokenBraked, Via
-from wakeful.timing.booking import BookingRequest, KeyTaken
+from wakeful.timing.booking_request import BookingRequest, KeyTaken
 
 LAPTOP = Via(door="mcp", token_id="token-1", token_name="laptop")
 PHONE = Via(door="mcp", token_id="token-2", token_name="phone")

@@ -8,9 +8,9 @@ import pytest
 from harness import DAY, HOUR, MINUTE, NOON, SECOND
 from wakeful.core import ids
 from wakeful.core.types import FOREVER, Pause, Rules
-from wakeful.timing import fire as rule
+from wakeful.timing import fire_rule
 from wakeful.timing.bounds import PRESETS
-from wakeful.timing.fire import Facts
+from wakeful.timing.fire_rule import Facts
 from wakeful.timing.lifecycle import create
 
 RULES = Rules()
@@ -50,7 +50,7 @@ def paused(start, end):
 
 
 def fire(wake, now=NOON, **known):
-    return rule.fire(wake, facts(**known), now, RULES)
+    return fire_rule.fire(wake, facts(**known), now, RULES)
 
 
 def codes(verdict):

@@ -12,9 +12,10 @@ from wakeful.core import identity
 from wakeful.core.types import FOREVER, Channel, Pause, Rules, User
 from wakeful.delivery import rules as delivery_rules
 from wakeful.timing import lifecycle
-from wakeful.timing.fire import Facts, fire, replan, restart_pause
+from wakeful.timing.fire_rule import Facts, fire
 from wakeful.timing.lifecycle import create
 from wakeful.timing.recurrence import Grid
+from wakeful.timing.replan import replan_after_wrong_clock, restart_pause
 
 RULES = [{"every": 10 * SECOND}, {"every": HOUR}, {"every": 7 * DAY}, {"cron": "* * * * *"}, {"cron": "30 2 * * 1"}]
 AGES = [MINUTE, HOUR, DAY, 26_000 * DAY]
@@ -48,7 +49,9 @@ def fired_at(wake, now):
 def test_a_recurring_wake_comes_at_most_one_period_after_the_clock_was_put_right(rule, ahead):
     wake = make(**rule)
     verdict = fired_at(wake, max(NOON + ahead, wake.nominal_at))
-    right = replan(verdict.wake, {run.nominal_at for run in verdict.runs if run.nominal_at > NOON}, NOON)
+    right = replan_after_wrong_clock(
+        verdict.wake, {run.nominal_at for run in verdict.runs if run.nominal_at > NOON}, NOON
+    )
     grid = Grid.of(wake)
     if wake.every is not None:
         assert NOON < right.nominal_at <= NOON + wake.every + MINUTE
@@ -76,13 +79,13 @@ def test_however_often_the_clock_goes_back_no_interval_instant_has_the_same_name
                 names.add(run.id)
                 fired.add(run.nominal_at)
         now -= step
-        wake = replan(wake, {at for at in fired if at > now}, now)
+        wake = replan_after_wrong_clock(wake, {at for at in fired if at > now}, now)
         assert wake.nominal_at <= now + every + MINUTE + SECOND
 
 
 def test_a_few_seconds_back_leave_an_interval_where_it_is():
     wake = fired_at(make(every=HOUR), NOON).wake
-    assert replan(wake, {NOON}, NOON - 20 * SECOND).nominal_at == NOON + HOUR
+    assert replan_after_wrong_clock(wake, {NOON}, NOON - 20 * SECOND).nominal_at == NOON + HOUR
 
 
 def test_a_cron_time_that_comes_again_does_not_fire_again():
@@ -91,7 +94,7 @@ def test_a_cron_time_that_comes_again_does_not_fire_again():
     for number in range(1, 7):
         verdict = fired_at(wake, NOON + number * 10 * MINUTE)
         wake, fired = verdict.wake, fired | {run.nominal_at for run in verdict.runs}
-    assert replan(wake, fired, NOON).nominal_at == NOON + 70 * MINUTE
+    assert replan_after_wrong_clock(wake, fired, NOON).nominal_at == NOON + 70 * MINUTE
 
 
 @pytest.mark.parametrize(
@@ -108,8 +111,8 @@ def test_a_cron_time_that_comes_again_does_not_fire_again():
     ],
 )
 def test_a_time_that_someone_asked_for_stays(wake):
-    assert replan(wake, set(), NOON - HOUR).nominal_at == wake.nominal_at
-    assert replan(wake, set(), NOON - HOUR).attempt_at == wake.nominal_at
+    assert replan_after_wrong_clock(wake, set(), NOON - HOUR).nominal_at == wake.nominal_at
+    assert replan_after_wrong_clock(wake, set(), NOON - HOUR).attempt_at == wake.nominal_at
 
 
 def test_a_once_wake_of_2098_stays_but_what_held_it_is_let_go():
@@ -121,10 +124,10 @@ def test_a_once_wake_of_2098_stays_but_what_held_it_is_let_go():
         is_missed=True,
         updated_at=NOON + 26_000 * DAY,
     )
-    right = replan(wake, set(), NOON)
+    right = replan_after_wrong_clock(wake, set(), NOON)
     assert (right.nominal_at, right.attempt_at) == (NOON + HOUR, NOON + HOUR)
     assert (right.first_due_at, right.is_missed) == (None, False)
-    assert replan(wake, set(), NOON + 2 * HOUR).attempt_at == NOON + 2 * HOUR
+    assert replan_after_wrong_clock(wake, set(), NOON + 2 * HOUR).attempt_at == NOON + 2 * HOUR
 
 
 @pytest.mark.parametrize(("lasts", "until"), [(2 * HOUR, NOON + 2 * HOUR), (None, FOREVER)])

@@ -8,7 +8,7 @@ from harness import DAY, HOUR, NOON
 from wakeful.core.types import Wake
 from wakeful.core.values import replace
 from wakeful.core.zones import Offsets, load_zone
-from wakeful.timing import zone_rules as timing_zone_rules
+from wakeful.timing import replan
 
 BERLIN = "Europe/Berlin"
 NINE = datetime(2026, 3, 3, 8, tzinfo=UTC)  # in Berlin, the day after NOON
@@ -16,7 +16,7 @@ NINE = datetime(2026, 3, 3, 8, tzinfo=UTC)  # in Berlin, the day after NOON
 
 def plus(hours: float) -> Offsets:
     """The rules of a zone that is always so far ahead of UTC."""
-    return timing_zone_rules.offsets_of(timezone(timedelta(hours=hours)), 2025)
+    return replan.offsets_of(timezone(timedelta(hours=hours)), 2025)
 
 
 def planned(at: datetime, cron: str | None = "0 9 * * *", **changes) -> Wake:
@@ -60,25 +60,25 @@ def planned(at: datetime, cron: str | None = "0 9 * * *", **changes) -> Wake:
     ],
 )
 def test_a_planned_time_keeps_its_wall_clock_time(wake, was, at):
-    after = timing_zone_rules.replan(wake, was, (), NOON)
+    after = replan.replan_after_zone_change(wake, was, (), NOON)
     assert (after.nominal_at, after.attempt_at) == (at, at)
 
 
 @pytest.mark.parametrize(("held_until", "attempt_at"), [(NINE - HOUR / 2, NINE), (NINE + DAY, NINE + DAY)])
 def test_a_held_wake_stays_held_and_is_not_tried_before_its_time(held_until, attempt_at):
     wake = planned(NINE - HOUR, attempt_at=held_until, held_by="backoff")
-    after = timing_zone_rules.replan(wake, plus(2), (), NOON)
+    after = replan.replan_after_zone_change(wake, plus(2), (), NOON)
     assert (after.nominal_at, after.attempt_at, after.held_by) == (NINE, attempt_at, "backoff")
 
 
 def test_an_instant_that_has_a_run_already_is_not_taken_for_it():
     """A run's id is made from its planned time."""
-    after = timing_zone_rules.replan(planned(NINE - HOUR), plus(2), {NINE}, NOON)
+    after = replan.replan_after_zone_change(planned(NINE - HOUR), plus(2), {NINE}, NOON)
     assert after.nominal_at == NINE + timedelta(microseconds=1)
 
 
 def test_offsets_are_those_of_the_zone_around_each_clock_change():
-    found = timing_zone_rules.offsets_of(load_zone(BERLIN), 2026)
+    found = replan.offsets_of(load_zone(BERLIN), 2026)
     assert found[:3] == (
         (datetime(2026, 1, 1, tzinfo=UTC), HOUR),
         (datetime(2026, 3, 29, 1, tzinfo=UTC), 2 * HOUR),

@@ -1,6 +1,9 @@
-"""Fire a due wake, as a pure function; and replan wakes of a wrong clock."""
+"""Fire a due wake: the whole decision as a pure function of the wake, the facts about it, and the time.
 
-from collections.abc import Collection, Sequence
+The scheduler writes the verdict in one transaction.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,7 +13,6 @@ from wakeful.core.events import RecallAction
 from wakeful.core.labels import is_braked
 from wakeful.core.texts import title_of
 from wakeful.core.types import (
-    FOREVER,
     Bounds,
     Decision,
     Notice,
@@ -24,19 +26,11 @@ from wakeful.core.types import (
     kind_of,
 )
 from wakeful.core.values import replace, value
-from wakeful.core.zones import format_duration
-from wakeful.notices import texts as notices_texts
-from wakeful.notices.texts import as_text
-from wakeful.timing import bounds as bounds_rule
+from wakeful.notices import texts
 from wakeful.timing import recurrence
-from wakeful.timing.recurrence import MICROSECOND, Grid
+from wakeful.timing.bounds import free_from, next_midnight
 
-# Fire a due wake: the whole decision as a pure function of the wake, the facts about it, and the time.
-#
-# The scheduler writes the verdict in one transaction.
-
-
-_BRAKES = {"brake": notices_texts.braked, "token_brake": notices_texts.token_braked}
+_BRAKES = {"brake": texts.braked, "token_brake": texts.token_braked}
 
 
 @value
@@ -97,11 +91,11 @@ def fire(wake: Wake, facts: Facts, now: datetime, rules: Rules) -> Verdict:
 def _find_hold(wake: Wake, facts: Facts, now: datetime, rules: Rules) -> tuple[datetime, str] | None:
     # A pause holds even if the clock was set back since, to a time before the pause started.
     pauses = [replace(pause, started_at=min(pause.started_at, now)) for pause in facts.pauses]
-    free_at, reasons = bounds_rule.free_from(now, facts.bounds, facts.agent_timezone, pauses)
+    free_at, reasons = free_from(now, facts.bounds, facts.agent_timezone, pauses)
     if free_at > now:
         return free_at, reasons[0]
     if facts.bounds is not None and facts.used_today >= facts.bounds.daily_cap:
-        return bounds_rule.next_midnight(now, facts.agent_timezone), "daily_cap"
+        return next_midnight(now, facts.agent_timezone), "daily_cap"
     if wake.scheduled_by == "agent" and facts.started_lately >= rules.runs_per_hour:
         return (facts.first_lately or now) + timedelta(hours=1), "brake"
     if is_braked(wake) and facts.token_started >= rules.runs_per_token:
@@ -124,7 +118,7 @@ def _judge_lateness(wake: Wake, facts: Facts, now: datetime, rules: Rules) -> re
     """Decide once whether the wake was missed; time in which a pause or a limit held it does not count."""
     if wake.first_due_at is not None:
         return recurrence.Lateness(wake.first_due_at, is_missed=wake.is_missed, grace=rules.grace)
-    free_at, _ = bounds_rule.free_from(wake.nominal_at, facts.bounds, facts.agent_timezone, facts.pauses)
+    free_at, _ = free_from(wake.nominal_at, facts.bounds, facts.agent_timezone, facts.pauses)
     if wake.held_by is not None:
         free_at = max(free_at, wake.attempt_at)
     return recurrence.Lateness(now, is_missed=now - free_at > rules.grace, grace=rules.grace)
@@ -306,94 +300,3 @@ def end(wake: Wake, status: WakeStatus, reason: str | None, now: datetime) -> Wa
 
 def decision(wake: Wake, now: datetime, code: str, *, run_id: str | None = None, **detail: Any) -> Decision:
     return Decision(wake_id=wake.id, nominal_at=wake.nominal_at, at=now, code=code, run_id=run_id, detail=detail)
-
-
-# Replan wakes that were planned while the clock was ahead.
-#
-# A wake's `updated_at` says when it was last planned. If that is in the future, the clock was wrong then or is wrong
-# now; either way the times that were counted from it are too far away.
-
-
-REPLANNED = "replanned"
-MUCH = timedelta(days=1)  # if the clock was ahead by more, a requested time is wrong too
-_LITTLE = timedelta(minutes=1)  # tolerance, to avoid firing an interval twice
-_MAX_NAMED = 5
-
-
-def replan(wake: Wake, fired: Collection[datetime], now: datetime) -> Wake:
-    """Return a wake with the next time of its rule from now, without holds that the wrong clock set.
-
-    `fired` are the times after now that have a run already: a wall-clock time fires once, so a cron rule continues with
-    the first that has none. An interval continues within one interval, though clocks may show one of its times for the
-    second time.
-    """
-    planned_at = wake.updated_at
-    right = replace(wake, updated_at=now)
-    if wake.first_due_at is not None and wake.first_due_at > now:  # decided by the wrong clock, so decided again
-        right = replace(right, first_due_at=None, is_missed=False)
-    if wake.is_recurring and not (_was_asked_for(wake) and planned_at - now <= MUCH):
-        next_at = _next_by_rule(wake, fired, now)
-        if next_at < wake.nominal_at:
-            return replace(right, nominal_at=next_at, attempt_at=next_at, held_by=None, deferrals=0)
-    return replace(right, attempt_at=max(min(wake.attempt_at, now), wake.nominal_at))
-
-
-def restart_pause(pause: Pause, now: datetime) -> Pause:
-    """Return a pause that was set while the clock was far ahead: it starts now, with the same length."""
-    if pause.until == FOREVER:
-        return replace(pause, started_at=now)
-    return replace(pause, started_at=now, until=now + (pause.until - pause.started_at))
-
-
-def explain_replan(before: Wake, after: Wake, now: datetime) -> Decision:
-    """Return the record of why a wake has a different time."""
-    ahead = round((before.updated_at - now).total_seconds())
-    was, then = before.nominal_at.isoformat(), after.nominal_at.isoformat()
-    return decision(before, now, REPLANNED, was=was, next=then, clock_ahead_seconds=ahead)
-
-
-def to_notice(planned: Sequence[tuple[Wake, Wake]], now: datetime) -> Notice:
-    """Return the notice about a person's wakes that were replanned, given as pairs of before and after."""
-    ahead = max(before.updated_at for before, _ in planned) - now
-    named = [
-        f"{title_of(after.comment, after.instructions)!r} at {{next_{number}}}"
-        for number, (_, after) in enumerate(planned[:_MAX_NAMED])
-    ]
-    more = len(planned) - len(named)
-    several = f"{len(planned)} recurring runs were" if len(planned) > 1 else "A recurring run was"
-    return Notice(
-        id=ids.new_id(now),
-        user_id=planned[0][0].user_id,
-        agent_id=None,
-        code=REPLANNED,
-        title=f"{several} rescheduled",
-        body=(
-            f"The server's clock went back by at least {format_duration(ahead)}, so their next times were too far "
-            f"away. Next: {', '.join(named)}{f', and {more} more' if more else ''}. Earlier runs are not repeated."
-        ),
-        once_key=f"{REPLANNED}:{planned[0][0].id}:{now.isoformat()}",
-        created_at=now,
-        times=as_text({f"next_{number}": after.nominal_at for number, (_, after) in enumerate(planned[:_MAX_NAMED])}),
-    )
-
-
-def _was_asked_for(wake: Wake) -> bool:
-    """Return whether the next time was requested: it is later than the rule would plan it."""
-    return wake.nominal_at > _next_by_rule(wake, (), wake.updated_at)
-
-
-def _next_by_rule(wake: Wake, fired: Collection[datetime], now: datetime) -> datetime:
-    if wake.every is None:
-        grid = Grid.of(wake)
-        at = grid.next_after(now, after=now)
-        while at in fired:
-            at = grid.next_after(at, after=at)
-        return at
-    if wake.nominal_at <= now + wake.every + _LITTLE:
-        return wake.nominal_at
-    at = wake.nominal_at - (wake.nominal_at - now - MICROSECOND) // wake.every * wake.every
-    # A run's id is made from its planned time, so times that were used already are shifted by a microsecond.
-    phases, shift = {(each - at) % wake.every for each in fired}, timedelta(0)
-    while shift in phases:
-        shift += MICROSECOND
-    return at + shift

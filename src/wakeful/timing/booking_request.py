@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from wakeful.core.errors import Conflict, Invalid, WakefulError
 from wakeful.core.types import Agent, OnMiss, Wake
 from wakeful.core.values import MAX_TIME_TEXT, Param
-from wakeful.timing.next_run import NextRunRequest
-from wakeful.timing.recall import MAX_SECONDS, RecallRequest
-from wakeful.timing.schedule import ScheduleRequest
+from wakeful.timing.next_run_request import NextRunRequest
+from wakeful.timing.recall_request import MAX_SECONDS, RecallRequest
+from wakeful.timing.schedule_request import ScheduleRequest
 from wakeful.timing.when import ACCEPTED
 
 BookingDoor = Literal["recall", "session", "next_run"]

@@ -1,0 +1,128 @@
+"""Send the messages of outgoing webhooks: after the commit, by the node that claims them first, and again later."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from wakeful.core.clock import Clock
+from wakeful.core.errors import StoreUnavailable
+from wakeful.core.events import WebhookQueued
+from wakeful.core.records import Webhook, WebhookMessage
+from wakeful.delivery.process import ChannelProcess, WebhookRequest
+from wakeful.delivery.rules import Reply
+from wakeful.hooks import schemes, secrets
+from wakeful.hooks.rules import SecretUnreadable
+from wakeful.store.errors import insist
+from wakeful.store.store import Store, Tx
+from wakeful.webhooks import rules
+
+log = logging.getLogger(__name__)
+
+WEBHOOK_SECONDS = 30.0  # for a batch; each request has less
+_BATCH = 32
+_ABANDONED = timedelta(minutes=1)  # plus the time of a batch: the age of an abandoned claim
+_LOOK_EVERY = timedelta(seconds=30)
+
+
+class WebhookOutbox:
+    """Claims, signs and sends messages that are due. A message may arrive twice after a crash, under the same id."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        device_key: bytes,
+        process: ChannelProcess,
+        on_sent: Callable[[str, str], None] = lambda _kind, _outcome: None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._device_key = device_key
+        self.process = process
+        self._on_sent = on_sent
+        self._nudged = asyncio.Event()
+        store.on(WebhookQueued, lambda _: self._nudged.set())
+
+    async def run(self) -> None:
+        """Send what is due, for ever."""
+        while True:
+            self._nudged.clear()
+            until = self._clock.now() + _LOOK_EVERY
+            try:
+                while await self.send_due():
+                    pass
+                until = min(until, await self._store.read(lambda tx: tx.webhooks.next_at()) or until)
+            except StoreUnavailable:  # the store logs it
+                pass
+            except Exception:
+                log.exception("webhook messages not sent")
+            await self._clock.wait(until, self._nudged)
+
+    async def send_due(self) -> int:
+        """Send a batch of what is due, and return how many messages there were."""
+        now = self._clock.now()
+        left_behind = now - timedelta(seconds=self.process.seconds) - _ABANDONED
+        taken = await self._store.write(lambda tx: tx.webhooks.take(now, left_behind, _BATCH), is_synced=False)
+        if taken:
+            await self.send(taken)
+        return len(taken)
+
+    async def send(self, messages: Sequence[WebhookMessage]) -> None:
+        """Send messages that were claimed, and save the results."""
+        ids = sorted({message.webhook_id for message in messages})
+        found = await self._store.read(lambda tx: _read(tx, ids))
+        requests: dict[str, WebhookRequest] = {}
+        replies: dict[str, Reply] = {}
+        for message in messages:
+            webhook = found.get(message.webhook_id)
+            if webhook is None:  # deleted since, and its messages with it
+                continue
+            try:
+                requests[message.id] = self._sign(webhook, message)
+            except SecretUnreadable as error:
+                replies[message.id] = Reply(error=error.message)
+        # Outside of the transaction, because a slow receiver must not block other writes.
+        replies |= await self.process.post(requests) if requests else {}
+        late = Reply(error=f"no answer within {self.process.seconds:g} s; it may or may not have arrived")
+        for message in messages:
+            if message.webhook_id in found:
+                await self._settle(message, replies.get(message.id, late))
+
+    def _sign(self, webhook: Webhook, message: WebhookMessage) -> WebhookRequest:
+        now, body = self._clock.now(), message.body
+        kept = [webhook.secret]
+        if webhook.old_secret is not None and webhook.old_until is not None and now < webhook.old_until:
+            kept.append(webhook.old_secret)
+        known = [secrets.decrypt_secret(self._device_key, each, webhook.id) for each in kept]
+        signed = [schemes.sign_standard(each, message.id, now, body) for each in known if each is not None]
+        if not signed:
+            raise SecretUnreadable
+        signatures = " ".join(each["webhook-signature"] for each in signed)
+        return WebhookRequest(url=webhook.url, headers={**signed[0], "webhook-signature": signatures}, body=body)
+
+    async def _settle(self, message: WebhookMessage, reply: Reply) -> None:
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> None:
+            webhook = await tx.webhooks.lock(message.webhook_id)
+            if webhook is None:
+                return
+            settled, noted = rules.settle(message, webhook, reply, now)
+            await tx.webhooks.save_message(settled)
+            await tx.webhooks.save(noted)
+            if webhook.enabled and not noted.enabled:
+                await tx.webhooks.cancel_messages(webhook.id, now)
+                await tx.notices.add(rules.switched_off(noted, now))
+
+        # Until the store answers, so that no node sends it again.
+        await insist(lambda: self._store.write(work, is_synced=False))
+        self._on_sent("webhook", "sent" if reply.error is None else "failed")
+        if reply.error is not None:
+            fields = {"webhook_id": message.webhook_id, "message_id": message.id, "status": reply.status}
+            log.warning("webhook message not sent", extra=fields | {"reason": reply.error})
+
+
+async def _read(tx: Tx, webhook_ids: Sequence[str]) -> dict[str, Webhook]:
+    found = [await tx.webhooks.find(each) for each in webhook_ids]
+    return {each.id: each for each in found if each is not None}
