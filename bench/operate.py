@@ -19,7 +19,6 @@ from typing import Any
 
 from engine import CONCURRENCY, FIRES, Bench
 from wakeful.app.building import Wakeful
-from wakeful.app.http import kept_logs
 from wakeful.config.settings import Settings
 from wakeful.core.clock import SystemClock
 from wakeful.core.identity import Identity
@@ -27,7 +26,7 @@ from wakeful.core.types import User
 from wakeful.operations.metrics import Metrics
 from wakeful.runs.runner import Runner
 from wakeful.telemetry.logs import enter_run, setup_logging
-from wakeful.telemetry.recent_logs import RecentLogs
+from wakeful.telemetry.recent_logs import RecentLogs, kept_logs
 
 OUT = Path(__file__).parent / "out" / "operate.json"
 ROUNDS = 7

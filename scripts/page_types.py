@@ -13,7 +13,7 @@ from wakeful.app.http import create_app
 from wakeful.config.settings import Settings
 from wakeful.core import labels, types
 from wakeful.core.types import Bounds
-from wakeful.http.auth import Tries
+from wakeful.http.tries import Tries
 from wakeful.stream.sockets import describe_frames
 from wakeful.timing.bounds import PRESETS
 

@@ -14,7 +14,7 @@ from wakeful.app.building import build
 from wakeful.app.http import create_app
 from wakeful.config.settings import Settings
 from wakeful.core.events import SessionFrame, UserFrame, wire_name
-from wakeful.http.auth import Tries
+from wakeful.http.tries import Tries
 from wakeful.timing.when import FORMS
 from wakeful.toolbox.registry import Tool
 

@@ -22,7 +22,8 @@ from wakeful.core.clock import ManualClock
 from wakeful.core.identity import Identity
 from wakeful.http import auth
 from wakeful.http import errors as http_errors
-from wakeful.http.auth import COOKIE, PAGE_HEADER, Tries
+from wakeful.http.auth import COOKIE, PAGE_HEADER
+from wakeful.http.tries import Tries
 from wakeful.people import login
 from wakeful.people import rest as rest_accounts
 from wakeful.people.service import NewLogin

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import apsw
 
 from wakeful.agentdb.errors import Refusal
-from wakeful.core.device_key import sync_folder
+from wakeful.core.files import sync_folder
 
 # apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
 PAGE = 4096

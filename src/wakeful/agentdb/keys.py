@@ -18,7 +18,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from wakeful.agentdb import file as files
 from wakeful.agentdb.errors import DatabaseLocked
-from wakeful.core.device_key import DeviceKeyUnusable, sync_folder, write_draft
+from wakeful.core.device_key import DeviceKeyUnusable, write_draft
+from wakeful.core.files import sync_folder
 from wakeful.core.resources import find_shortage
 
 KEY_FILE = "db.key"

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, BeforeValidator, Field
 
 from wakeful.agents import rules
 from wakeful.agents.rules import MAX_DATABASE_MB, MAX_MODELS, MAX_SUBAGENTS
-from wakeful.core.labels import hidden_toolsets as labels_hidden_toolsets
+from wakeful.core.labels import hidden_toolsets
 from wakeful.core.types import Agent, Bounds, Budgets, ScheduleMode, ThinkingLevel
 from wakeful.homes.instructions import MAX_INSTRUCTION_FILE
 from wakeful.http.auth import Admin, Reader
@@ -19,9 +19,6 @@ from wakeful.http.shapes import Deleted, Id, Label, PathId, RequestBody, Shape, 
 from wakeful.mcp.rules import McpState
 from wakeful.models.rest import ModelTrialShape
 from wakeful.timing.bounds import PRESETS, is_customised
-
-# Routes for agents.
-
 
 router = APIRouter(route_class=DoorRoute, tags=["agents"])
 
@@ -319,11 +316,11 @@ def _to_body(agent: Agent) -> AgentShape:
         zone=agent.zone,
         is_zone_known=agent.known_zone is not None,
         offered_timezone=rules.offered_zone(agent),
-        hidden_toolsets=list(labels_hidden_toolsets(agent)),
+        hidden_toolsets=list(hidden_toolsets(agent)),
     )
 
 
-# Routes for the files that instruct an agent: list, save and accept them.
+# The files that instruct an agent.
 
 
 FilePath = Annotated[str, Path(max_length=200, description="`AGENTS.md`, or `skills/NAME.md`.")]
@@ -379,7 +376,7 @@ async def save_instructions(
     )
 
 
-# Routes for MCP servers and their state. They are configured in the settings file only.
+# MCP servers and their state; they are configured in the settings file only.
 
 
 mcp_router = APIRouter(route_class=DoorRoute, tags=["mcp servers"])

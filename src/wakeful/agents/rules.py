@@ -1,4 +1,4 @@
-"""Rules about an agent's settings."""
+"""Rules about agents: their settings, what their users may grant, finding one by name, and profiles."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -235,7 +235,7 @@ def within(tools: Iterable[str], only: Collection[str] | None) -> tuple[str, ...
     return tuple(tool for tool in tools if only is None or tool in only)
 
 
-# Hand a session over to another agent: switching the profile, in Navi's terms.
+# Handing a session over to another agent, which then is its profile.
 
 
 SWITCH_PROFILE = "switch_profile"  # the tool

@@ -1,4 +1,4 @@
-"""Create, change, list and delete agents."""
+"""Create, change, list and delete agents, and hand a session over to another one."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -204,9 +204,6 @@ async def _end_own_bookings(tx: Tx, agent: Agent, now: datetime) -> None:
                 wake = await tx.wakes.get(each.id)
                 if wake.is_live:  # else another node has fired it since
                     await cancel_wake(tx, wake, _OFF, now, run_reason=_OFF)
-
-
-# Handing a session over to another agent.
 
 
 class Profiles:

@@ -1,4 +1,4 @@
-"""The toolset `files`, and the tools for skills and profiles."""
+"""The toolset `files`, for the agent's own workspace, and the tools for skills and profiles."""
 
 import asyncio
 import codecs
@@ -34,9 +34,6 @@ from wakeful.homes.workspace import (
     shown,
 )
 from wakeful.toolbox.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
-
-# The toolset `files`: read, write, list and search in the agent's own workspace.
-
 
 MAX_READ = 64_000  # bytes in one answer
 MAX_ENTRIES = 500  # lines in one listing
@@ -327,7 +324,7 @@ def _excerpt(line: str, needle: str) -> str:
     return ("…" if start else "") + cut + ("…" if start + len(cut) < len(line) else "")
 
 
-# Tools for an agent's skills, in `skills/` next to its workspace; it may write them only if its owner allows it.
+# Skills, in `skills/` next to the workspace; an agent may write them only if its owner allows it.
 
 
 _LIMITS = WorkspaceLimits(bytes=1_000_000, file_bytes=MAX_INSTRUCTION_FILE, files=skills.MAX_SKILLS)
@@ -411,7 +408,7 @@ def skill_tools(workspace_of: Callable[[str], Path], instructions: InstructionFi
     ]
 
 
-# The tool `switch_profile`: hand the session over to another agent.
+# Profiles: handing the session over to another agent.
 
 
 class SwitchProfile(Arguments):

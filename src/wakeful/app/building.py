@@ -7,15 +7,16 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from functools import cache, partial
-from shutil import which
 
 import httpx2
 
 from wakeful.agents import tools as agents_tools
 from wakeful.agents.service import AgentService
 from wakeful.agents.tools import profile_tools, skill_tools
+from wakeful.app.base import Base, build_base
 from wakeful.app.engine import Engine, Problem
-from wakeful.app.services import Base, build_base, build_services
+from wakeful.app.mcp_servers import build_mcp_servers
+from wakeful.app.services import build_services
 from wakeful.app.tracing import Traces, build_tracing
 from wakeful.backup.making import back_up_before_migration
 from wakeful.config.settings import Settings
@@ -43,7 +44,6 @@ from wakeful.loop.prompt import Briefings
 from wakeful.loop.state import SubagentLimits
 from wakeful.loop.titles import SideRequests, Titles
 from wakeful.loop.tools import planning_tools
-from wakeful.mcp.servers import Confining, McpLimits, McpServers, NoteTools
 from wakeful.mcp.service import McpHolds, note_tools, settle_tool_names, settle_unconfined
 from wakeful.models.by_name import Models
 from wakeful.models.check import ModelRequests, ModelTests
@@ -57,14 +57,12 @@ from wakeful.runs.lease_heartbeat import LeaseHeartbeat
 from wakeful.runs.runner import Runner
 from wakeful.runs.service import RunService
 from wakeful.sandbox import shell
-from wakeful.sandbox.rules import SEARCH_PATH
 from wakeful.sandbox.shell import ShellSettings
 from wakeful.sessions.presence import PresenceService
 from wakeful.sessions.service import SessionService
 from wakeful.store.migrate import CopyFirst
 from wakeful.store.store import Store
 from wakeful.stream.service import Stream
-from wakeful.telemetry.logs import keep_quiet
 from wakeful.telemetry.tracing import Tracing
 from wakeful.toolbox import web
 from wakeful.toolbox.registry import Tool, ToolCatalog, ToolDeps, Tools
@@ -251,9 +249,6 @@ def _choose_copy(base: Base, *, is_backed_up: bool) -> CopyFirst | None:
     return back_up if base.store.is_shared else None
 
 
-# Builds the engine of a node: scheduler, runner, heartbeat and upkeep.
-
-
 def build_engine(
     base: Base,
     services: Services,
@@ -361,9 +356,6 @@ def _upkeep(base: Base, services: Services, outbox: Outbox) -> Upkeep:
     )
 
 
-# Builds the agent loop of a node, and the other users of models.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelParts:
     """The models of a node: for runs, for owners, and their tests."""
@@ -423,9 +415,6 @@ def build_loop(
     )
 
 
-# Builds the tools of a node: its own, and those of the MCP servers in the settings.
-
-
 MAKERS: Mapping[str, Callable[[ToolDeps], Sequence[Tool]]] = {
     "recall": wakes_tools.recall_tools,
     "scheduler": wakes_tools.scheduler_tools,
@@ -456,17 +445,6 @@ def build_fetcher(settings: Settings) -> Fetcher:
     return Fetcher(private_hosts=frozenset(settings.fetch_private_hosts), tls=_tls_context())
 
 
-def build_mcp_servers(settings: Settings, note_tools: NoteTools | None = None) -> McpServers:
-    limits = McpLimits(
-        first_start=settings.mcp_first_start_seconds,
-        start=settings.mcp_start_seconds,
-        call=settings.mcp_call_seconds,
-        tools=settings.mcp_most_tools,
-    )
-    hidden = (settings.data_dir, settings.config_dir)
-    return McpServers(settings.mcp, settings.data_dir / "mcp", limits, Confining(hidden=hidden), note_tools)
-
-
 def _shell(settings: Settings) -> ShellSettings:
     return ShellSettings(
         hidden=(settings.data_dir, settings.config_dir),
@@ -480,44 +458,3 @@ def _shell(settings: Settings) -> ShellSettings:
 def _tls_context() -> ssl.SSLContext:
     """Return the TLS context for the web, created once: reading the certificates takes 35 ms."""
     return httpx2.create_ssl_context()
-
-
-# Starts an MCP server of the settings once, as a run would, to see whether it works.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class McpTrial:
-    """The result of a start: the names of the tools, or why it failed."""
-
-    name: str
-    tools: tuple[str, ...] = ()
-    problem: str | None = None
-    note: str | None = None
-
-
-def try_mcp_server(settings: Settings, name: str, *, is_unconfined: bool = False) -> McpTrial:
-    """Start a server, read its tools and stop it. `is_unconfined`: the running node keeps it so since an upgrade."""
-    return asyncio.run(_try(settings, name, is_unconfined))
-
-
-async def _try(settings: Settings, name: str, is_unconfined: bool) -> McpTrial:
-    entry = settings.mcp[name]
-    if entry.command and find_program(settings, name) is None:
-        return McpTrial(name=name, problem=f"there is no program {entry.command[0]!r}")
-    keep_quiet()
-    servers = build_mcp_servers(settings.model_copy(update={"mcp": {name: entry}}))
-    if is_unconfined:
-        servers.keep_unconfined([name])
-    try:
-        await servers.prepare([name])
-        [state] = servers.states()
-        tools = tuple(tool.name for tool in servers.tools_of([name]))
-        return McpTrial(name=name, tools=tools, problem=state.last_error, note=state.note)
-    finally:
-        await servers.aclose()
-
-
-def find_program(settings: Settings, name: str) -> str | None:
-    """Return the path of an MCP server's program, as a start would find it; None if there is none."""
-    entry = settings.mcp[name]
-    return which(entry.command[0], path=entry.env.get("PATH", SEARCH_PATH))

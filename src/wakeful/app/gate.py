@@ -15,12 +15,14 @@ from wakeful.config.settings import Settings
 from wakeful.core.errors import Forbidden, WakefulError
 from wakeful.core.identity import Identity, NotSignedIn, WrongPass, WrongToken
 from wakeful.core.types import Door
-from wakeful.http.auth import COOKIE, PAGE_HEADER, SECURE_COOKIE, Tries, take_ticket, target_of
+from wakeful.http.auth import COOKIE, PAGE_HEADER, SECURE_COOKIE, take_ticket, target_of
 from wakeful.http.connections import mark_authenticated
 from wakeful.http.errors import answer, shape
 from wakeful.http.hosts import AllowedHosts, Host, UnreadableHost
 from wakeful.http.limits import MAX_BODY, MAX_HOOK_BODY, MAX_OPEN_BODY, BodyTooLarge, check_length, limited
-from wakeful.http.page import SECURITY_HEADERS, is_navigation
+from wakeful.http.page import is_navigation
+from wakeful.http.starting import SECURITY_HEADERS
+from wakeful.http.tries import Tries
 from wakeful.mcp_server.door import is_oauth_probe
 from wakeful.people.service import Accounts
 

@@ -1,20 +1,12 @@
-"""The HTTP application: all routes and sockets."""
+"""The HTTP application of a node: all routes and sockets behind the gate."""
 
 import gc
-import logging
-from base64 import b64encode
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from datetime import UTC, datetime
 from functools import cache
-from hashlib import sha256
-from html import escape
 from importlib.metadata import version
-from typing import Any, cast, get_args
 
 from fastapi import FastAPI
-from fastapi.responses import HTMLResponse
 from starlette.datastructures import State
 from starlette.types import ASGIApp
 
@@ -24,7 +16,6 @@ from wakeful.app.first_start import settle_owner
 from wakeful.app.gate import Gate
 from wakeful.backup import rest as backup_rest
 from wakeful.completions import rest as completions_rest
-from wakeful.config.settings import Settings, secrets_of
 from wakeful.core.labels import Confined
 from wakeful.database import rest as database_rest
 from wakeful.database import rest_rows
@@ -32,9 +23,10 @@ from wakeful.delivery import rest as delivery_rest
 from wakeful.hooks import rest as hooks_rest
 from wakeful.http import auth
 from wakeful.http import errors as http_errors
-from wakeful.http.auth import Tries
+from wakeful.http.docs import install_docs
 from wakeful.http.page import page_router
 from wakeful.http.services import Services
+from wakeful.http.tries import Tries
 from wakeful.mcp_server import door
 from wakeful.mcp_server.door import McpDoor
 from wakeful.models import rest as models_rest
@@ -47,20 +39,11 @@ from wakeful.runs import rest as runs_rest
 from wakeful.sandbox.rules import find_confinement
 from wakeful.sessions import rest as sessions_rest
 from wakeful.stream import sockets
+from wakeful.stream.open_sockets import Heartbeats, OpenSockets
 from wakeful.stream.sockets import Sockets
-from wakeful.stream.wire import Heartbeats, OpenSockets
 from wakeful.telemetry.logs import (
-    PLAIN,
-    Lines,
-    Preparing,
-    Redactor,
-    clean_fields,
     count_dropped,
-    find_redactor,
-    redact_all,
-    traceback_of,
 )
-from wakeful.telemetry.recent_logs import LogLevel, LogRecordLines, RecentLogs
 from wakeful.wakes import rest as wakes_rest
 from wakeful.wakes import rest_agenda
 from wakeful.webhooks import rest as webhooks_rest
@@ -145,55 +128,6 @@ def application(version: str) -> FastAPI:
     return app
 
 
-# The API reference at /docs: all routes on one page, without scripts or files from other hosts.
-
-
-_STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
-    "code{font-size:14px}td{padding:.15rem 1rem .15rem 0;vertical-align:top}td:first-child{white-space:nowrap}"
-    "h2{margin:2rem 0 .5rem;font-size:1.1rem;text-transform:capitalize}"
-)
-_HEADERS = {
-    "Content-Security-Policy": (
-        f"default-src 'none'; style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'; "
-        "frame-ancestors 'none'; base-uri 'none'"
-    )
-}
-
-
-def install_docs(app: FastAPI) -> None:
-    """Add /docs. FastAPI's own page would load scripts from another host."""
-
-    @app.get("/docs", include_in_schema=False)
-    async def show_routes() -> HTMLResponse:  # pyright: ignore[reportUnusedFunction]
-        return HTMLResponse(_write(app.openapi()), headers=_HEADERS)
-
-
-def _write(described: dict[str, Any]) -> str:
-    groups: dict[str, list[str]] = {}
-    for path, operations in described["paths"].items():
-        for method, operation in operations.items():
-            row = (
-                f"<tr><td><code>{method.upper()} {escape(path)}</code></td><td>{escape(_describe(operation))}</td></tr>"
-            )
-            groups.setdefault(operation.get("tags", ["other"])[0], []).append(row)
-    tables = "".join(f"<h2>{escape(name)}</h2><table>{''.join(rows)}</table>" for name, rows in sorted(groups.items()))
-    title = f"{escape(described['info']['title'])} {escape(described['info']['version'])}: API"
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"<title>{title}</title><style>{_STYLE}</style><h1>{title}</h1>"
-        "<p>All fields: <code>GET /openapi.json</code>. The frames of the sockets: "
-        f"<code>GET /ws/schema</code>.</p>{tables}</html>"
-    )
-
-
-def _describe(operation: dict[str, Any]) -> str:
-    return operation.get("description") or operation.get("summary", "")
-
-
-# Builds the HTTP application of a node, and prepares its first login.
-
-
 def build_http(node: Wakeful) -> ASGIApp:
     """Build the HTTP application of a node, behind the gate that checks Host, Origin and token."""
     tries = Tries(node.clock)
@@ -227,64 +161,3 @@ def settle_memory() -> None:
     """Exclude the objects loaded so far from garbage collection, which would delay wakes by 20 ms each time."""
     gc.collect()
     gc.freeze()
-
-
-# Keeps the last log lines in memory, redacted before they are kept.
-
-
-_MAX_TEXT = 4_000  # characters of a message, a field or a traceback: 10,000 lines must fit into memory
-_HEAD = 1_000
-_LEVELS = get_args(LogLevel)
-
-
-@contextmanager
-def kept_logs(kept: RecentLogs, settings: Settings) -> Generator[None]:
-    """Keep the log lines of this process during the block."""
-    handler = _Keeping(kept, find_redactor(frozenset(secrets_of(settings))))
-    handler.addFilter(Preparing())
-    logging.getLogger().addHandler(handler)
-    try:
-        yield
-    finally:
-        logging.getLogger().removeHandler(handler)
-
-
-class _Keeping(logging.Handler):
-    def __init__(self, kept: RecentLogs, redact: Redactor) -> None:
-        super().__init__()
-        self._kept = kept
-        self._redact = redact
-
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            self._kept.add(self._to_lines(record))  # read rarely, so a line of its own is only made then
-        except Exception:  # noqa: BLE001  a faulty record must not end what it was about; logging does the same
-            self.handleError(record)
-
-    def _to_lines(self, record: logging.LogRecord) -> LogRecordLines:
-        level = record.levelname.lower()
-        traceback = traceback_of(record)
-        at = datetime.fromtimestamp(record.created, UTC)
-        known = cast("LogLevel", level) if level in _LEVELS else "info"
-        message = self._clean(record.getMessage())
-        exception = None if traceback is None else self._clean(traceback)
-        clean = clean_fields(self._redact, record)
-        # Many lines at once are those of the engine: ids, codes and numbers.
-        lines = clean.lines if clean.is_bare and len(clean.lines.rows) > 1 else _shorten(clean.lines)
-        return LogRecordLines(at=at, level=known, logger=record.name, message=message, lines=lines, exception=exception)
-
-    def _clean(self, text: str) -> str:
-        return _cut(self._redact(text))
-
-
-def _shorten(lines: Lines) -> Lines:
-    return Lines(lines.names, [tuple(map(_shorten_value, row)) for row in lines.rows])
-
-
-def _shorten_value(value: Any) -> Any:
-    is_short = len(value) <= _MAX_TEXT if type(value) is str else type(value) in PLAIN
-    return value if is_short else redact_all(_cut, value)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_TEXT else f"{text[:_HEAD]} … {text[_HEAD - _MAX_TEXT :]}"

@@ -1,39 +1,30 @@
-"""Builds the base of a node: clock, store and device key."""
+"""Builds the services of a node, which routes, tools and the engine call."""
 
-import socket
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from importlib.metadata import version
 from pathlib import Path
-from secrets import token_hex
 
 from wakeful.agentdb.engine import DatabaseEngine
 from wakeful.agentdb.keys import Vault
 from wakeful.agents.instruction_files import InstructionFiles
 from wakeful.agents.rules import Known
 from wakeful.agents.service import AgentService, Profiles
+from wakeful.app.base import Base
 from wakeful.backup.contents import BackupSource
 from wakeful.backup.making import backup_plan, backup_source
 from wakeful.backup.service import Backups, ScheduledBackups
 from wakeful.completions.service import AskAside, Completions
 from wakeful.config.settings import Settings
-from wakeful.core.clock import Clock, ServerClock, SystemClock
-from wakeful.core.device_key import is_recovery_key_unshown, to_recovery_key
 from wakeful.core.hub import Hub
-from wakeful.core.records import NodeIdentity
-from wakeful.core.types import Rules
 from wakeful.database.files import AgentFiles
 from wakeful.database.moving_in import MovingIn
 from wakeful.database.service import AgentData
-from wakeful.datadir.device_key import database_of, device_key_of
-from wakeful.datadir.earlier import MOVED_AGENTS, MOVED_FILE, check_device_key, check_not_moved
-from wakeful.datadir.unfinished_restore import finish_restore
+from wakeful.datadir.earlier import MOVED_AGENTS, MOVED_FILE
 from wakeful.delivery.pings import PING_SECONDS, Pings
 from wakeful.delivery.process import ChannelProcess
 from wakeful.delivery.push import Push
 from wakeful.delivery.service import Channels, Deliverer
 from wakeful.homes.directories import Directories
-from wakeful.homes.service import CacheFolder, Homes
+from wakeful.homes.service import Homes
 from wakeful.hooks.receiving import Receiving
 from wakeful.hooks.rules import tools_inside
 from wakeful.hooks.service import Hooks
@@ -53,7 +44,6 @@ from wakeful.sessions.presence import PresenceService
 from wakeful.sessions.search import Search, SearchIndex
 from wakeful.sessions.service import SessionService
 from wakeful.sessions.uploads import Uploads
-from wakeful.store.store import Store
 from wakeful.stream.feed import Feed
 from wakeful.stream.service import Following, Stream
 from wakeful.telemetry.recent_logs import RecentLogs
@@ -67,86 +57,6 @@ from wakeful.wakes.schedules import Schedules
 from wakeful.wakes.service import WakeService
 from wakeful.webhooks.outbox import WEBHOOK_SECONDS, WebhookOutbox
 from wakeful.webhooks.service import Webhooks
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Base:
-    """Settings, clock, store and device key of one node."""
-
-    settings: Settings
-    clock: Clock
-    rules: Rules
-    store: Store
-    owner: str  # of this process's claims
-    device_key: bytes
-    recovery_key: str | None  # of a device key that no successful start has shown yet
-    caches: CacheFolder | None  # None: an embedded store, whose files are not caches
-
-    @property
-    def node(self) -> NodeIdentity:
-        """Return what other nodes know of this one."""
-        host = socket.gethostname()
-        return NodeIdentity(
-            owner=self.owner,
-            name=self.settings.node_name or host,
-            version=version("wakeful"),
-            place=f"{host}:{self.settings.data_dir.resolve()}",
-            mcp_servers=tuple(sorted(self.settings.mcp)),
-        )
-
-    @property
-    def lease(self) -> timedelta:
-        return timedelta(seconds=self.settings.lease_seconds)
-
-    @property
-    def agents_dir(self) -> Path:
-        """Return the directory of the agents' folders; on a shared store these are caches, once it is opened."""
-        return self.settings.data_dir / "agents" if self.caches is None else self.caches.path
-
-    def folder_of(self, agent_id: str) -> Path:
-        return self.agents_dir / agent_id
-
-    def workspace_of(self, agent_id: str) -> Path:
-        """Return the directory of an agent's files."""
-        return self.agents_dir / agent_id / "workspace"
-
-
-def build_base(settings: Settings, clock: Clock | None) -> Base:
-    """Create the store without opening it, and on the first start the device key."""
-    finish_restore(settings)
-    check_not_moved(settings)
-    check_device_key(settings)
-    device_key = device_key_of(settings)
-    is_unshown = settings.device_key is None and is_recovery_key_unshown(settings.config_dir)
-    store = Store(database_of(settings, clock))
-    if clock is None:
-        clock = ServerClock(store.read_clock) if store.is_shared else SystemClock()
-    return Base(
-        settings=settings,
-        clock=clock,
-        rules=_rules(settings),
-        store=store,
-        owner=token_hex(8),  # new at every start, so that claims of an earlier process are not taken for this one's
-        device_key=device_key,
-        recovery_key=to_recovery_key(device_key) if is_unshown else None,
-        caches=CacheFolder(settings.data_dir) if store.is_shared else None,
-    )
-
-
-def _rules(settings: Settings) -> Rules:
-    return Rules(
-        grace=timedelta(seconds=settings.grace_seconds),
-        defer_by=timedelta(seconds=settings.defer_seconds),
-        max_deferrals=settings.max_deferrals,
-        runs_per_hour=settings.runs_per_hour,
-        runs_per_token=settings.runs_per_token_per_hour,
-        min_every=timedelta(seconds=settings.min_interval_seconds),
-        max_attempts=settings.max_attempts,
-        outage_hold=timedelta(seconds=settings.outage_hold_seconds),
-    )
-
-
-# Builds the services of a node, which routes, tools and the engine call.
 
 
 def build_services(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from wakeful.app.services import Base
+from wakeful.app.base import Base
 from wakeful.config.settings import Settings, read_headers, secrets_of
 from wakeful.core.errors import Invalid
 from wakeful.operations.metrics import Metrics

@@ -1,4 +1,7 @@
-"""HTTP options, errors and answers, for both clients."""
+"""What both clients share: finding the server and its token, HTTP options, errors, and values that they return.
+
+Errors have the server's own words, with the next step.
+"""
 
 import json
 import os
@@ -14,8 +17,6 @@ from urllib.parse import urlsplit
 
 import httpx2
 from platformdirs import user_config_path, user_data_path
-
-# Errors of the client. The server's own words are in the message, with the next step.
 
 
 class WakefulClientError(Exception):
@@ -300,7 +301,7 @@ class Decision:
         )
 
 
-# Reads the events of a streamed answer.
+# The events of a streamed answer.
 
 
 class AnswerReader:

@@ -11,11 +11,7 @@ from wakeful.core.errors import Forbidden, Invalid, LimitReached, NotFound
 from wakeful.core.texts import check_size
 from wakeful.core.types import Agent, Message, RunNote
 
-# The request of a chat completion: the last message, the history before it, and which parameters count.
-
-
 MAX_SYSTEM = 100_000  # characters
-
 SYSTEM_ROLES = ("system", "developer")
 UNUSED_ROLES = ("tool", "function")  # of a conversation with another model; the agent has its own tools
 _ROLES = (*SYSTEM_ROLES, "user", "assistant", *UNUSED_ROLES)
@@ -363,7 +359,7 @@ def _digest(*parts: str) -> str:
     return digest.hexdigest()
 
 
-# The stream of a run as the pieces of one answer: text and thoughts, in order.
+# The stream of a run as the pieces of one answer.
 
 
 # The limits that a client knows as the length of an answer.
@@ -441,7 +437,7 @@ def _ask_on_page(frame: Mapping[str, Any]) -> str:
     return f"Waiting for approval on Wakeful's page: {frame.get('sentence') or frame['tool']}\n"
 
 
-# The names under which programs find agents as models.
+# Agents as models.
 
 
 PREFIX = "agent:"
@@ -479,7 +475,6 @@ def find_agent(model: str, agents: Sequence[Agent]) -> Agent:
 
 
 # Side requests: chat pages ask the model of a conversation for its title, tags and follow-ups, in a chat of its own.
-#
 # They come like any message, and would fill an agent's sessions with them. They are recognised by what the chat pages
 # write into them.
 
@@ -493,7 +488,6 @@ _MARKS = (
     ("5-word-or-less title for the conversation",),  # LibreChat
     ("analyze this conversation and provide", "concise title in the detected language"),  # LibreChat
 )
-
 MAX_AT_ONCE = 4  # of one token on one node; a chat page asks for three after a message
 _RETRY_AFTER = 5  # seconds
 

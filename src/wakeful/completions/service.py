@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from wakeful.agents.service import AgentService
-from wakeful.completions import rules as answer
+from wakeful.completions import rules as chat_rules
 from wakeful.completions.rules import (
     AN_IMAGE,
     MAX_AT_ONCE,
@@ -29,8 +29,8 @@ from wakeful.core.identity import Identity
 from wakeful.core.records import WAIT_SECONDS, Attached, ClientSession, StillBusy
 from wakeful.core.types import Agent, Message, Rules, Run, RunUsage, Session
 from wakeful.operations.metrics import Metrics
-from wakeful.runs import rules as runs_rules
 from wakeful.runs.brake import check_brake
+from wakeful.runs.rules import current_version
 from wakeful.runs.service import NOTHING, RunService, name_images
 from wakeful.sessions.reading import all_messages
 from wakeful.sessions.service import SessionBusy
@@ -122,12 +122,12 @@ class Completions:
     async def models(self, user_id: str) -> list[tuple[str, Agent]]:
         """Return the user's agents, with the name of each as a model."""
         agents = await self._agents.of_user(user_id)
-        return [(answer.model_of(agent, agents), agent) for agent in agents]
+        return [(chat_rules.model_of(agent, agents), agent) for agent in agents]
 
     async def model(self, model: str, user_id: str) -> tuple[str, Agent]:
         agents = await self._agents.of_user(user_id)
-        agent = answer.find_agent(model, agents)
-        return answer.model_of(agent, agents), agent
+        agent = chat_rules.find_agent(model, agents)
+        return chat_rules.model_of(agent, agents), agent
 
     async def ask(
         self,
@@ -141,8 +141,8 @@ class Completions:
         A conversation that is not known gets a new session, with its history. If the session is busy, its run may end
         within 20 seconds.
         """
-        agent = answer.find_agent(request.model, await self._agents.of_user(caller.user.id))
-        keys = await asyncio.to_thread(answer.keys_of, request, key, caller.token_id, agent.id)
+        agent = chat_rules.find_agent(request.model, await self._agents.of_user(caller.user.id))
+        keys = await asyncio.to_thread(chat_rules.keys_of, request, key, caller.token_id, agent.id)
         until = self._clock.monotonic() + self.wait_seconds
         while True:
             try:
@@ -163,9 +163,9 @@ class Completions:
             steps = await tx.sessions.steps_of(run.id)
             usage = await tx.usage.of_run(run.id)
             return Completion(
-                text=answer.shown_answer(steps),
-                thoughts=answer.shown_thoughts(steps),
-                finish_reason=answer.finish_reason(run.note),
+                text=chat_rules.shown_answer(steps),
+                thoughts=chat_rules.shown_thoughts(steps),
+                finish_reason=chat_rules.finish_reason(run.note),
                 input_tokens=0 if usage is None else usage.input_tokens,
                 output_tokens=0 if usage is None else usage.output_tokens,
             )
@@ -196,7 +196,7 @@ class Completions:
             self._asides -= Counter((caller.token_id,))  # which drops those at 0
 
     async def _answer_aside(self, caller: Identity, request: CompletionRequest) -> Completion:
-        agent = answer.find_agent(request.model, await self._agents.of_user(caller.user.id))
+        agent = chat_rules.find_agent(request.model, await self._agents.of_user(caller.user.id))
         spent = (await self._agents.usage(agent.id, caller.user.id)).spent
         limits = ((spent.tokens, agent.budgets.day_tokens), (spent.cost_micros, agent.budgets.day_cost_micros))
         if any(most is not None and used >= most for used, most in limits):
@@ -304,19 +304,19 @@ async def _find(
 async def _find_version(tx: Tx, session: Session, known: ClientSession, request: CompletionRequest) -> _Place | None:
     """Return where a request goes on in the session of its chat; None if its history is another one."""
     steps = await tx.sessions.steps_of(known.run_id)
-    if answer.is_next(request, steps):
-        if answer.compare_answer(request.answer_before, steps, is_over=False) != "other":
+    if chat_rules.is_next(request, steps):
+        if chat_rules.compare_answer(request.answer_before, steps, is_over=False) != "other":
             return _Place(session)
-        is_other = answer.has_other_answer(request, await all_messages(tx, session.id))
+        is_other = chat_rules.has_other_answer(request, await all_messages(tx, session.id))
         return None if is_other else _Place(session)
     messages = await all_messages(tx, session.id)
-    replaced = answer.find_replaced(request, runs_rules.current_version(messages))
+    replaced = chat_rules.find_replaced(request, current_version(messages))
     if replaced is None:
         return None
-    if not answer.has_other_answer(request, messages, replaced):
+    if not chat_rules.has_other_answer(request, messages, replaced):
         return _Place(session, replaces=replaced.id)
     # Open WebUI asks for "More concise" with a message that it then leaves out: its answer is that to the one before.
-    is_last = answer.compare_answer(request.answer_before, steps, is_over=True) == "same"
+    is_last = chat_rules.compare_answer(request.answer_before, steps, is_over=True) == "same"
     return _Place(session) if is_last else None
 
 
@@ -329,7 +329,7 @@ async def _match(tx: Tx, request: CompletionRequest, known: Sequence[ClientSessi
     parts: list[ClientSession] = []
     for each in known:
         steps, is_over = await tx.sessions.steps_of(each.run_id), await _is_over(tx, each.run_id)
-        kind = answer.compare_answer(request.answer_before, steps, is_over=is_over)
+        kind = chat_rules.compare_answer(request.answer_before, steps, is_over=is_over)
         if kind != "other":
             (same if kind == "same" else parts).append(each)
     found = same or parts

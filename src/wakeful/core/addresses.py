@@ -1,13 +1,13 @@
-"""Public and private addresses, and addresses that are pinged."""
+"""Addresses: public and private IP addresses, those of web servers, and those that are pinged.
+
+A ping is a request that tells a monitoring service outside that a wake ran, in the form of healthchecks.io.
+"""
 
 import ipaddress
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from wakeful.core.errors import Invalid
-
-# Public and private IP addresses, and addresses of web servers.
-
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -73,7 +73,7 @@ def is_web_address(url: str, most: int) -> bool:
     return parts.scheme in ("http", "https") and has_host and "@" not in parts.netloc
 
 
-# Pings: requests that tell a monitoring service outside that a wake ran, in the form of healthchecks.io.
+# Ping addresses.
 
 
 MAX_URL = 2_000

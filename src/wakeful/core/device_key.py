@@ -1,4 +1,7 @@
-"""The device key, and the secrets in the store that are encrypted with it."""
+"""The device key: 32 random bytes in the configuration directory.
+
+It encrypts the server's own SQLite file and short secrets in the store, and wraps the keys of the agents' databases.
+"""
 
 import base64
 import os
@@ -12,12 +15,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from wakeful.core.errors import Invalid, Unavailable
+from wakeful.core.files import sync_folder
 from wakeful.core.resources import remedy_of
-
-# The device key: 32 random bytes in the configuration directory.
-#
-# It encrypts the server's own SQLite file, and wraps the keys of the agents' databases.
-
 
 KEY_FILE = "device.key"
 NEXT_FILE = "device.key.next"  # during a rotation
@@ -192,15 +191,7 @@ def write_draft(path: Path, data: bytes) -> Path:
     return draft
 
 
-def sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-# Encrypt short secrets in the store with the device key, bound to what they are for.
+# Short secrets in the store, encrypted with the device key and bound to what they are for.
 
 
 _NONCE = 12  # bytes

@@ -1,4 +1,9 @@
-"""Frames, everything that runs stream and sockets send; and news, changes made by a transaction."""
+"""Frames, everything that runs stream and sockets send; and news, changes made by a transaction.
+
+Each is a closed union. News is for subscribers in this process and on other nodes: the store's writing methods leave it
+by themselves, and the store delivers it after the commit. It is only a hint: the tables are the truth, and after
+`LookAgain` a subscriber reads them.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,9 +12,6 @@ from typing import Any, Literal, TypeVar
 
 from wakeful.core.call_words import ShownArgument
 from wakeful.core.types import RunNote, RunStatus, RunUsage, ServerNoteCode, WakeStatus
-
-# Frames: everything that runs stream and sockets send, as one closed union.
-
 
 RecallAction = Literal["scheduled", "deferred", "fired", "rescheduled", "skipped", "cancelled", "failed"]
 
@@ -421,10 +423,7 @@ def wire_name(field_name: str) -> str:
 RunEvent = StepSaved | RunFrame | EndedEarly
 
 
-# News: changes made by a transaction, for subscribers in this process and on other nodes.
-#
-# A closed union. The store's writing methods leave news by themselves, and the store delivers it after the commit. News
-# is only a hint: the tables are the truth, and after `LookAgain` a subscriber reads them.
+# News: changes made by a transaction.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,8 @@
-"""Small files: written in one step, and the lock by which commands find a running server."""
+"""Small files: written so that a crash leaves all or nothing, and the one by which commands find a running server.
+
+The address in that file counts only while the server holds its lock; `app/port.py` writes it. Every command imports
+this module, so it imports little.
+"""
 
 import fcntl
 import json
@@ -9,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkstemp
 from typing import Any
-
-# Writes small files so that a crash leaves either the whole new file or none of it.
 
 
 @contextmanager
@@ -46,11 +48,6 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-# The file by which commands find a running server: its address counts only while the server holds the lock.
-#
-# Every command imports this module, so it imports little. `app/listening.py` writes the file.
 
 
 LOCK_FILE = "server.lock"  # in the data directory

@@ -1,4 +1,7 @@
-"""Names and short texts of the codes that people see: doors, toolsets, confinement."""
+"""Names and short texts of the codes that people see: toolsets, doors, notes, reasons, confinement.
+
+The page is generated from them (`make docs`).
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,8 +12,6 @@ from wakeful.core.errors import LimitReached
 from wakeful.core.types import Agent, Door, Run, RunNote, RunStatus, ScheduleMode, ServerNoteCode, Wake, WakeKind
 from wakeful.core.values import replace
 from wakeful.core.zones import format_duration
-
-# Names and short texts of the codes that people see: the page is generated from them (`make docs`).
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +42,20 @@ TOOLSETS: Mapping[str, Toolset] = {
     "shell": Toolset("Shell", "Run commands in its workspace"),
     "subagents": Toolset("Subagents", "Give tasks to the agents listed below"),
 }
-
 MODES: Mapping[ScheduleMode, Mode] = {
     "ambient": Mode("Ambient", "A quiet companion that looks in now and then."),
     "reactive": Mode("Reactive", "Follows things closely, day and night."),
     "project": Mode("Project", "Works on something long, a few times a day."),
     "manual": Mode("Manual", "Schedules nothing by itself."),
 }
-
+SCHEDULING = frozenset(name for name, toolset in TOOLSETS.items() if toolset.needs_self_scheduling)
+LOOP_ENDED = "loop_ended"
 WAKE_KINDS: Mapping[WakeKind, str] = {
     "recall": "Scheduled run",
     "message": "Scheduled message",
     "session": "Scheduled session",
     "next_run": "Next run",
 }
-
 DOORS: Mapping[Door, str] = {
     "page": "the page",
     "rest": "REST",
@@ -65,7 +65,6 @@ DOORS: Mapping[Door, str] = {
     "v1": "the OpenAI-compatible API",
     "hook": "a hook",
 }
-
 RUN_STATUSES: Mapping[RunStatus, str] = {
     "queued": "waiting",
     "running": "running",
@@ -75,7 +74,6 @@ RUN_STATUSES: Mapping[RunStatus, str] = {
     "skipped": "skipped",
     "interrupted": "interrupted",
 }
-
 RUN_NOTES: Mapping[RunNote, str] = {
     "did_nothing": "did nothing",
     "empty_answer": "empty answer",
@@ -91,7 +89,6 @@ RUN_NOTES: Mapping[RunNote, str] = {
     "unkept_promise": "promised later work and scheduled nothing",
     "prompt_cut": "its model read only a part of the request",
 }
-
 # Kinds of tool results that the page draws; other results are shown as text.
 ResultKind = Literal["rows", "changes", "file", "note", "booking", "command", "subagent"]
 RESULT_KINDS: Mapping[str, ResultKind] = {
@@ -112,7 +109,6 @@ RESULT_KINDS: Mapping[str, ResultKind] = {
     "run_command": "command",
     "spawn_agent": "subagent",
 }
-
 # The server's remarks in a transcript, for people; the model reads longer ones.
 SERVER_NOTES: Mapping[ServerNoteCode, str] = {
     "budget": "The server asked it to finish: most of the run's budget is used up.",
@@ -125,7 +121,6 @@ SERVER_NOTES: Mapping[ServerNoteCode, str] = {
     ),
     "model_taken_back": "The model it was booked with is no longer allowed for it, so it uses its own model.",
 }
-
 # Reasons why a run was moved, skipped or ended, and the decisions in a wake's history.
 REASONS: Mapping[str, str] = {
     "quiet_hours": "quiet hours",
@@ -174,16 +169,12 @@ REASONS: Mapping[str, str] = {
 }
 
 
-LOOP_ENDED = "loop_ended"
-
-
-# The door that a booking or a run came through, and the token or hook behind it. Programs' tokens have a brake.
+# The door that a booking or a run came through, and the token or hook behind it.
 
 
 HOUR = timedelta(hours=1)
 BRAKED: frozenset[Door] = frozenset({"mcp", "v1", "hook"})  # named in token_uses.sql and its indexes too
 _UNNAMED: frozenset[Door] = frozenset({"page", "tool"})  # a person, or the agent itself: that is said anyway
-
 Stamped = TypeVar("Stamped", Wake, Run)
 
 
@@ -252,12 +243,11 @@ def describe_door(door: Door | None, token_name: str | None) -> str | None:
     return f"through {DOORS[door]}{named}"
 
 
-# Levels of confinement for the programs that agents start.
+# Confinement of the programs that agents start.
 
 
 Level = Literal["bubblewrap", "landlock", "none"]  # strongest first
 Confined = Literal["bubblewrap", "landlock", "unconfined", "refused"]  # how a program is run
-
 REMEDY = "install bubblewrap so that `bwrap` works for the server's user, or run Linux 6.12 or later with Landlock"
 
 
@@ -273,9 +263,6 @@ class Confinement:
         if is_unconfined:
             return "unconfined"
         return "refused" if self.level == "none" else self.level
-
-
-SCHEDULING = frozenset(name for name, toolset in TOOLSETS.items() if toolset.needs_self_scheduling)
 
 
 def shown_toolsets(agent: Agent) -> tuple[str, ...]:

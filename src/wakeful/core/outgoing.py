@@ -13,9 +13,6 @@ from wakeful.core.addresses import is_public
 from wakeful.core.errors import Forbidden, Unavailable
 from wakeful.core.resources import shortage
 
-# Check that a host has only public addresses, and connect to exactly the address that was checked.
-
-
 Resolve = Callable[[str], Awaitable[Sequence[str]]]  # a host name to its addresses
 
 
@@ -102,22 +99,6 @@ def _plain(host: str) -> str:
     return host.lower().rstrip(".")
 
 
-# Refuse hosts on private networks when an address is saved. The sending process checks each connection again.
-
-
-async def check_public(host: str, private_hosts: Collection[str], field: str = "url") -> None:
-    """Refuse a host that resolves to a private address, unless the owner of the server allows it."""
-    if host in private_hosts:
-        return
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return  # name resolution may be down just now; sending will show it
-    for *_, address in found:
-        if not is_public(ip_address(str(address[0]).partition("%")[0])):
-            raise PrivateAddress(host, field)
-
-
 class PrivateAddress(Forbidden):
     code = "private_address"
 
@@ -127,3 +108,19 @@ class PrivateAddress(Forbidden):
             "fetch_private_hosts.",
             field=field,
         )
+
+
+async def check_public(host: str, private_hosts: Collection[str], field: str = "url") -> None:
+    """Refuse a host that resolves to a private address, unless the owner of the server allows it.
+
+    For an address that is saved; the sending process checks each connection again.
+    """
+    if host in private_hosts:
+        return
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return  # name resolution may be down just now; sending will show it
+    for *_, address in found:
+        if not is_public(ip_address(str(address[0]).partition("%")[0])):
+            raise PrivateAddress(host, field)

@@ -1,4 +1,7 @@
-"""Outside sources: what runs have read that their user did not write, and which bookings such runs may change."""
+"""Outside sources: what runs have read that their user did not write, and which bookings such runs may change.
+
+A source is the origin of a web page (`https://example.org`), `hook:NAME` or `mcp:SERVER`.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,11 +10,6 @@ from typing import Literal
 from wakeful.core.errors import Forbidden
 from wakeful.core.texts import quote_line
 from wakeful.core.types import Run, Wake
-
-# Outside sources: what runs have read that their user did not write, and which bookings such runs may change.
-#
-# A source is the origin of a web page (`https://example.org`), `hook:NAME` or `mcp:SERVER`.
-
 
 MAX_SOURCES = 5  # of a run or a wake: the first ones
 HOOK = "hook:"

@@ -191,7 +191,7 @@ class ModelTest:
     tested_at: datetime
 
 
-# Homes: on a shared store, an agent's database and files are in PostgreSQL, and each node's disk is a cache.
+# Homes of agents on PostgreSQL; each node's disk is a cache.
 
 
 SAVE_ID = 16  # characters of the id of a change

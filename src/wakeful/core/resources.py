@@ -1,4 +1,4 @@
-"""Limited system resources: file descriptors, processes, memory, disk space."""
+"""Limited system resources: file descriptors, processes, memory, disk space; and memory that holds keys."""
 
 # pyright: reportUnknownMemberType=false
 import ctypes
@@ -17,6 +17,9 @@ _LACKING = {
     errno.ENFILE: "file descriptors",
     errno.ENOMEM: "memory",
 }
+MIN_FREE = 100 * 10**6  # bytes; below it, the store may not be able to save the next hours
+_MIN_SHARE = 0.05  # a small disk is not nearly full before
+_PR_SET_DUMPABLE = 4
 
 
 class OutOfResources(Unavailable):
@@ -70,13 +73,6 @@ def find_shortage(error: BaseException) -> Unavailable | None:
     return None
 
 
-# Detects failures that come from a lack of file descriptors or other resources.
-
-
-MIN_FREE = 100 * 10**6  # bytes; below it, the store may not be able to save the next hours
-_MIN_SHARE = 0.05  # a small disk is not nearly full before
-
-
 def find_shortages() -> list[str]:
     """Return the resources that this process has run out of, as a list of problems."""
     return [] if has_descriptor() else ["the server has no file descriptors left"]
@@ -102,12 +98,6 @@ def shortage(error: Exception) -> Unavailable | None:
     if found is None and not isinstance(error, WakefulError) and not has_descriptor():
         return lacking("file descriptors")
     return found
-
-
-# Protect the memory of a process that has keys.
-
-
-_PR_SET_DUMPABLE = 4
 
 
 def hide_memory() -> bool:

@@ -1,4 +1,9 @@
-"""Search in messages: folding, queries, snippets."""
+"""Search in messages: folded texts and their terms, queries, and snippets without markup.
+
+A folded text has no case, no accents, and a space for everything that is not part of a word. Its terms are made here,
+not by the databases, so that both find the same texts in every language: each word's parts of three characters, and
+one or two characters wherever a short word may begin.
+"""
 
 import re
 import unicodedata
@@ -6,13 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-
-# Folding of texts for search, and the terms under which the stores index them.
-#
-# A folded text has no case, no accents, and a space for everything that is not part of a word. Its terms are made here,
-# not by the databases, so that both find the same texts in every language: each word's parts of three characters, and
-# one or two characters wherever a short word may begin.
-
 
 # Characters of one text that are searched. Terms of more would take over 0.1 s in the transaction that saves it, and
 # PostgreSQL takes no more than 1 MB of them.
@@ -132,7 +130,7 @@ def _is_in(char: str, ranges: Sequence[tuple[int, int]]) -> bool:
     return any(first <= ord(char) <= last for first, last in ranges)
 
 
-# The markup of a Markdown text, which a part of the text is shown without.
+# Markdown, whose markup a snippet is shown without.
 
 
 HIDDEN = "\ufdd0"  # stands for a character of markup, so that all others keep their places; no text has it
@@ -220,7 +218,7 @@ def _put(char: str, text: str, places: Sequence[Range]) -> str:
     return text
 
 
-# Queries of the search in messages: which texts they match, and where.
+# Queries: which texts they match, and where.
 
 
 MAX_QUERY = 500  # characters

@@ -1,4 +1,4 @@
-"""Checks of texts that people and models send, and short forms for titles and messages."""
+"""Checks of texts that people and models send, and short forms of them, and quoting in prompts."""
 
 import secrets
 import unicodedata
@@ -79,7 +79,7 @@ def show(value: object) -> str:
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 
-# Quote untrusted text, so that it cannot be mistaken for the server's own instructions in a prompt.
+# Quoting of untrusted text, so that it cannot be mistaken for the server's own instructions in a prompt.
 
 
 MAX_LINE = 300  # characters of a quoted line

@@ -7,9 +7,6 @@ from operator import attrgetter
 from types import NoneType
 from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
-# Immutable values: a fast dataclass decorator, and a copy with some fields changed.
-
-
 T = TypeVar("T")
 
 
@@ -35,7 +32,7 @@ def _access(kind: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]
     return names, attrgetter(*names)
 
 
-# Fields of a request, declared once in a door's dataclass: the REST body and the tool's arguments are made from it.
+# Fields of a request, declared once: the REST body and the tool's arguments are made from them.
 
 
 MAX_TIME_TEXT = 200  # of a time, a time zone or a rule as text

@@ -1,4 +1,9 @@
-"""Time zones, and durations."""
+"""Time zones by name, wall-clock times as instants, and durations as texts.
+
+A duration is `30m`, `1.5h`, `90 seconds`, `in twenty-five minutes`, `in half an hour` or `1½ hours`. Numbers may be
+words up to ninety-nine; a half, a quarter and three quarters may stand before or after a unit. A day is 24 hours and a
+week 168, whatever the clocks do in between. Months and years have no fixed length: refused.
+"""
 
 import difflib
 import re
@@ -9,9 +14,6 @@ from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from wakeful.core.errors import Invalid
-
-# Time zones: loading one by name, and converting wall-clock times to instants.
-
 
 _UTC = frozenset(
     f"{prefix}{name}" for prefix in ("", "Etc/") for name in ("UTC", "UCT", "GMT", "Zulu", "Universal", "Greenwich")
@@ -44,6 +46,7 @@ class BadOffset(Invalid):
 
 
 _loaded: dict[str, ZoneInfo] = {}
+Offsets = tuple[tuple[datetime, timedelta], ...]  # the UTC offset of a zone from each of these instants on
 
 
 def load_zone(name: str) -> ZoneInfo:
@@ -147,11 +150,7 @@ def _nearest(name: str) -> str | None:
     return spellings[matches[0]] if matches else None
 
 
-# Parse and format durations: `30m`, `1.5h`, `90 seconds`, `in twenty-five minutes`, `in half an hour`, `1½ hours`.
-#
-# Numbers may be words up to ninety-nine; a half, a quarter and three quarters may stand before or after a unit.
-#
-# A day is 24 hours and a week 168, whatever the clocks do in between. Months and years have no fixed length: refused.
+# Durations.
 
 
 UNITS = {
@@ -173,7 +172,6 @@ NUMBERS = {
     **{f"{ten}-{one}": 10 * tens + ones for tens, ten in enumerate(TENS, 2) for ones, one in enumerate(ONES, 1)},
 }
 PARTS = {"½": Fraction(1, 2), "¼": Fraction(1, 4), "¾": Fraction(3, 4)}
-
 _PART = f"[{''.join(PARTS)}]"
 PART_OF = {
     re.compile(r"\bhalf an?\b"): "½",
@@ -226,6 +224,3 @@ def format_duration(length: timedelta) -> str:
         if amount:
             parts.append(f"{amount} {name}")
     return " ".join(parts) or "0 s"
-
-
-Offsets = tuple[tuple[datetime, timedelta], ...]  # the UTC offset of a zone from each of these instants on

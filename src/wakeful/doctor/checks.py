@@ -24,8 +24,9 @@ import apsw
 import asyncpg
 
 import wakeful
-from wakeful.app.building import build, find_program, try_mcp_server
-from wakeful.app.listening import explain_taken
+from wakeful.app.building import build
+from wakeful.app.mcp_servers import find_program, try_mcp_server
+from wakeful.app.port import explain_taken
 from wakeful.app.tracing import INSTALL, is_otel_installed, make_exporter
 from wakeful.config.settings import Settings
 from wakeful.core.clock import SystemClock

@@ -10,7 +10,7 @@ from wakeful.core.records import PER_MINUTE, DeliveryOutcome, Hook, HookMode, Sc
 from wakeful.hooks import rules
 from wakeful.hooks.receiving import Received
 from wakeful.hooks.service import Revealed
-from wakeful.http.auth import Admin, Reader, Tries
+from wakeful.http.auth import Admin, Reader
 from wakeful.http.routes import DoorRoute
 from wakeful.http.services import ServicesDep
 from wakeful.http.shapes import (
@@ -27,6 +27,7 @@ from wakeful.http.shapes import (
     next_page,
     read_page,
 )
+from wakeful.http.tries import Tries
 
 router = APIRouter(route_class=DoorRoute, tags=["hooks"])
 

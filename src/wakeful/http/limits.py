@@ -1,30 +1,44 @@
-"""Size limits of request bodies: checked before reading if the length is known, otherwise while reading."""
+"""Limits of request bodies: their size, and the shape of their JSON.
+
+The size is checked before reading if the length is known, otherwise while reading.
+
+JSON is limited in nesting and number of values, and has no duplicate fields. A parser creates an object for every
+value: 70 MB of `[[],[],…]` blocked all other requests for 12 s. So depth and values are counted first, without creating
+any. The count works through the text in windows, because one call on all of it would hold the interpreter's lock for a
+second.
+"""
 
 import asyncio
 import ctypes
 import json
-import logging
 import math
 import re
-import time
 from collections import Counter
-from collections.abc import Generator
-from contextlib import contextmanager
 from functools import cache
 from itertools import accumulate
 from typing import Any, NoReturn
 
 from fastapi import HTTPException
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from wakeful.core.clock import Clock
+from starlette.types import Message, Receive, Scope
 
 MAX_BODY = 72 * 1024 * 1024  # of messages with images, uploads and imports
 MAX_COMPLETION = 20 * 1024 * 1024  # of chat completions, which have the whole history
 MAX_JSON = 1024 * 1024
 MAX_OPEN_BODY = 64 * 1024  # without a token
 MAX_HOOK_BODY = 1024 * 1024  # of a delivery to a hook, also without a token
+MAX_DEPTH = 100
+MAX_VALUES = 100_000
+MAX_FIELDS = 1_000  # of the outermost object: validation reports each unknown one, which takes 3 µs
+_MAX_DIGITS = 1_000  # of a whole number; int() takes quadratic time
+WINDOW = 64 * 1024
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_WHOLE_PIECES = re.compile(rb'(?:[^"]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)  # stops before an unterminated string
+_IN_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+_NO_MARKS = bytes(set(range(256)) - set(b"[]{},"))
+_STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord(","): 0}
+_TRIM_AFTER = 5.0  # seconds, until the run of a message has freed it too
+_trimming: set[asyncio.AbstractEventLoop] = set()
 
 
 class BodyTooLarge(HTTPException):
@@ -54,26 +68,6 @@ def limited(receive: Receive, most: int) -> Receive:
     return receive_within_limit
 
 
-# Limits of JSON in requests: nesting, number of values, and no duplicate fields.
-#
-# A parser creates an object for every value: 70 MB of `[[],[],…]` blocked all other requests for 12 s. So depth and
-# values are counted first, without creating any. The count works through the text in windows, because one call on all
-# of it would hold the interpreter's lock for a second.
-
-
-MAX_DEPTH = 100
-MAX_VALUES = 100_000
-MAX_FIELDS = 1_000  # of the outermost object: validation reports each unknown one, which takes 3 µs
-
-_MAX_DIGITS = 1_000  # of a whole number; int() takes quadratic time
-WINDOW = 64 * 1024
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-_WHOLE_PIECES = re.compile(rb'(?:[^"]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)  # stops before an unterminated string
-_IN_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
-_NO_MARKS = bytes(set(range(256)) - set(b"[]{},"))
-_STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord(","): 0}
-
-
 class UnfitJson(ValueError):
     """The JSON exceeds a limit, or is invalid in a way that Python's parser accepts."""
 
@@ -89,36 +83,6 @@ def parse(body: bytes) -> Any:
     if isinstance(value, dict) and len(value) > MAX_FIELDS:  # pyright: ignore[reportUnknownArgumentType]
         raise UnfitJson(f"The JSON object has {len(value):,} fields; the limit is {MAX_FIELDS:,}.")  # pyright: ignore[reportUnknownArgumentType]
     return value  # pyright: ignore[reportUnknownVariableType]
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise UnfitJson(f"{name} is not JSON. Send a number, or null for an unknown value.")
-
-
-def _read_float(digits: str) -> float:
-    if math.isinf(number := float(digits)):
-        raise UnfitJson(f"The number {digits[:20]} is too large. Send a smaller one, or text.")
-    return number
-
-
-def _read_int(digits: str) -> int:
-    if len(digits) > _MAX_DIGITS:
-        raise UnfitJson(f"A number has {len(digits):,} digits; the limit is {_MAX_DIGITS}. Send it as text.")
-    return int(digits)
-
-
-def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        # Parsers differ in which of the two they use, so a proxy in between may have checked the other.
-        [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
-        raise UnfitJson(f"The field {twice[:100]!r} occurs more than once. Send it once.")
-    return value
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_read_object, parse_float=_read_float, parse_int=_read_int, parse_constant=_refuse_constant
-)
 
 
 def check_shape(body: bytes) -> None:
@@ -152,74 +116,49 @@ def _skip_string(body: bytes, quote: int) -> int:
     return position + 1
 
 
-# Rate limit for log records that unauthenticated clients can cause, so that they cannot fill the log.
+def _refuse_constant(name: str) -> NoReturn:
+    raise UnfitJson(f"{name} is not JSON. Send a number, or null for an unknown value.")
 
 
-MAX_A_MINUTE = 20
-_MAX_KINDS = 100
-
-# uvicorn logs every request that it cannot parse and every refused socket, asyncio connections that it cannot accept.
-_LOGGERS = ("uvicorn.error", "asyncio")
-
-
-class Repeats(logging.Filter):
-    """Passes the first few records of a kind per minute, and adds to the next how many were left out."""
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__()
-        self._clock = clock
-        self._since = 0.0
-        self._logged: dict[object, int] = {}  # in this minute, by kind
-        self._left_out: dict[object, int] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        now, kind = self._clock.monotonic(), record.msg  # the message before its arguments are inserted
-        if now - self._since >= 60:
-            self._since = now
-            self._logged.clear()
-        if self._logged.get(kind, 0) >= MAX_A_MINUTE or len(self._logged) >= _MAX_KINDS:
-            self._left_out[kind] = self._left_out.get(kind, 0) + 1
-            return False
-        self._logged[kind] = self._logged.get(kind, 0) + 1
-        if left_out := self._left_out.pop(kind, 0):
-            record.msg = f"{record.msg} ({left_out} more like it were left out)"
-        return True
+def _read_float(digits: str) -> float:
+    if math.isinf(number := float(digits)):
+        raise UnfitJson(f"The number {digits[:20]} is too large. Send a smaller one, or text.")
+    return number
 
 
-@contextmanager
-def bounded_logs(clock: Clock) -> Generator[None]:
-    """Limit the loggers of uvicorn and asyncio inside the block."""
-    repeats = Repeats(clock)
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    for each in loggers:
-        each.addFilter(repeats)
-    try:
-        yield
-    finally:
-        for each in loggers:
-            each.removeFilter(repeats)
+def _read_int(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise UnfitJson(f"A number has {len(digits):,} digits; the limit is {_MAX_DIGITS}. Send it as text.")
+    return int(digits)
 
 
-# Return the memory of large bodies to the system.
-#
-# The C library keeps freed memory: after five messages of 70 MB, the process stayed 390 MB larger.
+def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        # Parsers differ in which of the two they use, so a proxy in between may have checked the other.
+        [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
+        raise UnfitJson(f"The field {twice[:100]!r} occurs more than once. Send it once.")
+    return value
 
 
-_DELAY = 5.0  # seconds, until the run of a message has freed it too
-
-_due: set[asyncio.AbstractEventLoop] = set()
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_read_object, parse_float=_read_float, parse_int=_read_int, parse_constant=_refuse_constant
+)
 
 
 def trim_soon() -> None:
-    """Return freed memory to the system in a moment, once for all calls in between."""
+    """Return freed memory to the system in a moment, once for all calls in between.
+
+    The C library keeps it: after five messages of 70 MB, the process stayed 390 MB larger.
+    """
     loop = asyncio.get_running_loop()
-    if loop not in _due and _trim() is not None:
-        _due.add(loop)
-        loop.call_later(_DELAY, _trim_now, loop)
+    if loop not in _trimming and _trim() is not None:
+        _trimming.add(loop)
+        loop.call_later(_TRIM_AFTER, _trim_now, loop)
 
 
 def _trim_now(loop: asyncio.AbstractEventLoop) -> None:
-    _due.discard(loop)
+    _trimming.discard(loop)
     loop.run_in_executor(None, _trim(), 0)
 
 
@@ -227,50 +166,3 @@ def _trim_now(loop: asyncio.AbstractEventLoop) -> None:
 def _trim() -> Any:
     """Return malloc_trim if the C library has it (glibc)."""
     return getattr(ctypes.CDLL(None), "malloc_trim", None)
-
-
-# Logs each request, if the setting `log_requests` asks for it.
-
-
-log = logging.getLogger(__name__)
-
-_MAX_PATH = 200
-
-
-class RequestLog:
-    """Logs the end of each HTTP request and each socket: no query, header or body, which may hold secrets."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
-            return
-        began, status = time.monotonic(), 0
-
-        async def noted_send(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            elif message["type"] == "websocket.close":
-                status = message.get("code", 1000)
-            await send(message)
-
-        try:
-            await self._app(scope, receive, noted_send)
-        finally:
-            client = scope.get("client") or ("",)
-            fields = {
-                "method": scope.get("method", "socket"),
-                "path": _path(scope),
-                "status": status,
-                "seconds": round(time.monotonic() - began, 3),
-                "client": client[0],
-            }
-            log.info("request", extra=fields)
-
-
-def _path(scope: Scope) -> str:
-    """Return the path as it was sent, percent-encoded: decoded, it could contain a line break."""
-    return (scope.get("raw_path") or b"").partition(b"?")[0].decode("latin-1")[:_MAX_PATH]

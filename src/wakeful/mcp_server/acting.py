@@ -1,4 +1,7 @@
-"""Tools that ask an agent, and wait for runs. A call ends in time, and returns the run's id if that has not ended."""
+"""Tools that act: they ask an agent and wait for runs, or book wakes.
+
+A call ends in time, and returns the run's id if that has not ended.
+"""
 
 from datetime import timedelta
 from typing import Annotated
@@ -220,7 +223,7 @@ ASKING_TOOLS = (
 )
 
 
-# Tools that book wakes, and skip, cancel and run them.
+# Tools that book, skip, cancel and run wakes.
 
 
 class Booking(arguments_of(BookingRequest)):

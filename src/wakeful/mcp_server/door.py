@@ -96,7 +96,7 @@ def _refuse_json(problem: str) -> JSONResponse:
 route = Route(PATH, _Endpoint())
 
 
-# Paths at which MCP clients look for OAuth before they send their token. This server has none, and says so.
+# Paths at which MCP clients look for OAuth before they send their token; this server has none, and says so.
 
 
 _PATHS = frozenset({"/register", "/authorize", "/token"})

@@ -1,4 +1,4 @@
-"""Declaration of a tool that programs call over MCP: its name, arguments, answer, and the scope that it needs."""
+"""Tools that programs call over MCP: their declaration, and those that only read."""
 
 import asyncio
 import re
@@ -146,7 +146,7 @@ async def finish(work: Coroutine[Any, Any, T]) -> T:
     return await asyncio.shield(task)
 
 
-# Tools that only read: agents, wakes, the agenda, reasons, and saved views.
+# Tools that only read.
 
 
 AgentName = Annotated[str, Field(max_length=200, description="Name or id of an agent.")]

@@ -18,10 +18,11 @@ from pydantic import Field
 
 from wakeful.core.errors import Invalid
 from wakeful.core.identity import BROWSER_LASTS, WrongLoginToken, WrongPass, WrongProof
-from wakeful.http.auth import COOKIE, SECURE_COOKIE, AccountsDep, Reader, Tries, TriesDep
+from wakeful.http.auth import COOKIE, SECURE_COOKIE, AccountsDep, Reader, TriesDep
 from wakeful.http.errors import RESPONSES
 from wakeful.http.routes import DoorRoute
 from wakeful.http.shapes import Done, RequestBody, Shape
+from wakeful.http.tries import Tries
 
 router = APIRouter(route_class=DoorRoute, tags=["login"])
 

@@ -123,16 +123,14 @@ def _become(rules: "ConfinementRules", command: list[str], guard: "_socket.socke
     import _socket
 
     from wakeful.sandbox import kernel
-    from wakeful.sandbox import kernel as landlock
-    from wakeful.sandbox import kernel as seccomp
 
     # os.execvpe calls this too, and it imports a module: once confined, we may not read Python's own library.
     os.get_exec_path()
     try:
         kernel.refuse_new_privileges()
-        program = seccomp.make_filter(is_network_allowed=rules["network"], has_own_files=False)
-        landlock.restrict_files(rules["read"], rules["write"], is_network_allowed=rules["network"])
-        listener = seccomp.install_filter(program, has_listener=True)
+        program = kernel.make_filter(is_network_allowed=rules["network"], has_own_files=False)
+        kernel.restrict_files(rules["read"], rules["write"], is_network_allowed=rules["network"])
+        listener = kernel.install_filter(program, has_listener=True)
         passed = listener.to_bytes(4, sys.byteorder)
         guard.sendmsg([b"."], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, passed)])
         os.close(listener)

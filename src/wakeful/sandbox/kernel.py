@@ -1,10 +1,18 @@
-"""System calls that Python has no function for, and dropping privileges."""
+"""What the guard asks of the Linux kernel: dropping privileges, Landlock, seccomp; and the call of bubblewrap.
+
+Landlock limits opening files. The seccomp filter denies the rest: sockets, io_uring (which can open sockets without a
+system call), limits and priorities of other processes, shared memory, namespaces and mounts.
+"""
 
 import ctypes
 import errno
 import os
 import stat
 import struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from wakeful.sandbox.rules import ConfinementRules
 
 _PR_CAPBSET_DROP = 24
 _PR_SET_NO_NEW_PRIVS = 38
@@ -53,7 +61,7 @@ def drop_capabilities() -> None:
     system_call(_CAPSET[os.uname().machine], header, bytes(24))
 
 
-# Landlock: limits the files that a process and its children can open, and the processes they can signal.
+# Landlock: the files that a process and its children can open, and the processes they can signal.
 
 
 NEEDED_ABI = 6  # Linux 6.12, the first that can limit signals
@@ -114,9 +122,6 @@ def _allow(ruleset: int, path: str, access: int) -> None:
 
 
 # seccomp: a BPF filter that denies system calls to a confined program.
-#
-# Landlock limits opening files. This filter denies the rest: sockets, io_uring (which can open sockets without a system
-# call), limits and priorities of other processes, shared memory, namespaces and mounts.
 
 
 # Numbers on x86_64 and on aarch64; None: there is no such call. From 424 on they are the same.
@@ -295,11 +300,6 @@ def _instruction(code: int, value: int) -> bytes:
 
 
 # bubblewrap: namespaces in which a program sees only the files and processes that it may.
-
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from wakeful.sandbox.rules import ConfinementRules
 
 
 def wrapped(rules: "ConfinementRules", temp: str, filter_descriptor: int, directory: str) -> "list[str]":

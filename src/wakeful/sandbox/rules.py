@@ -1,4 +1,4 @@
-"""Rules for the guard: what a confined program may read, write and connect to."""
+"""Rules for the guard: what a confined program may read, write and connect to; and which level of confinement works."""
 
 import logging
 import os
@@ -14,8 +14,9 @@ from typing import Literal, TypedDict
 from wakeful.core.labels import Confinement
 from wakeful.sandbox.guard import guarded
 
-SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+log = logging.getLogger(__name__)
 
+SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Directories of software, and files that programs expect. Not all of /etc: it holds keys and other programs' secrets.
 SYSTEM = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store",
@@ -34,6 +35,8 @@ SYSTEM = (
     )),
     "/sys/devices/system/cpu",
 )  # fmt: skip
+_SECONDS = 20.0
+_TRIAL = "echo tried > file && chmod 600 file"
 
 
 class ConfinementRules(TypedDict):
@@ -96,15 +99,6 @@ def without_hidden(path: Path, hidden: Sequence[Path]) -> list[Path]:
     if any(real in each.parents for each in hidden):
         return [found for entry in sorted(path.iterdir()) for found in without_hidden(entry, hidden)]
     return [path]
-
-
-# Find the level of confinement that works on this machine, by trying.
-
-
-log = logging.getLogger(__name__)
-
-_SECONDS = 20.0
-_TRIAL = "echo tried > file && chmod 600 file"
 
 
 @cache

@@ -38,8 +38,9 @@ from wakeful.http.shapes import ID
 from wakeful.sessions.messages import BadFrame, hand_over, read_message
 from wakeful.store.errors import insist
 from wakeful.stream.feed import Feed
+from wakeful.stream.open_sockets import Heartbeats, OpenSockets, Pulse
 from wakeful.stream.service import Opening, Stream
-from wakeful.stream.wire import MAX_FRAME, WRITE_NOW, Heartbeats, OpenSockets, Pulse
+from wakeful.stream.wire import MAX_FRAME, WRITE_NOW
 
 router = APIRouter()
 

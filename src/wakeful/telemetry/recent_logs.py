@@ -1,27 +1,32 @@
-"""The last log lines of this process, kept in memory for owners."""
+"""The last log lines of this process, kept in memory for owners; redacted before they are kept."""
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from secrets import token_hex
 from threading import Lock
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from wakeful.core.clock import Clock
 from wakeful.core.errors import Invalid
 from wakeful.core.identity import Identity, OwnersOnly
 from wakeful.core.values import value
 from wakeful.core.zones import read_duration
-from wakeful.telemetry.logs import Lines
+from wakeful.telemetry.logs import PLAIN, Lines, Preparing, Redactor, clean_fields, redact_all, traceback_of
 
 MAX_LINES = 10_000
 MAX_WAIT_SECONDS = 25.0  # proxies close a request that sends nothing for 30 or 60 seconds
 _LOOK_EVERY = 0.25  # seconds, while a request waits for the next line
+_MAX_TEXT = 4_000  # characters of a message, a field or a traceback: 10,000 lines must fit into memory
+_HEAD = 1_000
 
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
-_RANKS = {level: rank for rank, level in enumerate(get_args(LogLevel))}
+_LEVELS = get_args(LogLevel)
+_RANKS = {level: rank for rank, level in enumerate(_LEVELS)}
 
 
 @value
@@ -170,3 +175,56 @@ class RecentLogs:
         if at.tzinfo is None:
             raise BadSince(since)
         return at
+
+
+@contextmanager
+def kept_logs(kept: RecentLogs, redact: Redactor) -> Generator[None]:
+    """Keep the log lines of this process during the block."""
+    handler = _Keeping(kept, redact)
+    handler.addFilter(Preparing())
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
+
+
+class _Keeping(logging.Handler):
+    def __init__(self, kept: RecentLogs, redact: Redactor) -> None:
+        super().__init__()
+        self._kept = kept
+        self._redact = redact
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._kept.add(self._to_lines(record))  # read rarely, so a line of its own is only made then
+        except Exception:  # noqa: BLE001  a faulty record must not end what it was about; logging does the same
+            self.handleError(record)
+
+    def _to_lines(self, record: logging.LogRecord) -> LogRecordLines:
+        level = record.levelname.lower()
+        traceback = traceback_of(record)
+        at = datetime.fromtimestamp(record.created, UTC)
+        known = cast("LogLevel", level) if level in _LEVELS else "info"
+        message = self._clean(record.getMessage())
+        exception = None if traceback is None else self._clean(traceback)
+        clean = clean_fields(self._redact, record)
+        # Many lines at once are those of the engine: ids, codes and numbers.
+        lines = clean.lines if clean.is_bare and len(clean.lines.rows) > 1 else _shorten(clean.lines)
+        return LogRecordLines(at=at, level=known, logger=record.name, message=message, lines=lines, exception=exception)
+
+    def _clean(self, text: str) -> str:
+        return _cut(self._redact(text))
+
+
+def _shorten(lines: Lines) -> Lines:
+    return Lines(lines.names, [tuple(map(_shorten_value, row)) for row in lines.rows])
+
+
+def _shorten_value(value: Any) -> Any:
+    is_short = len(value) <= _MAX_TEXT if type(value) is str else type(value) in PLAIN
+    return value if is_short else redact_all(_cut, value)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_TEXT else f"{text[:_HEAD]} … {text[_HEAD - _MAX_TEXT :]}"

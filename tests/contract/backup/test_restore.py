@@ -25,7 +25,7 @@ from live_server import running_server
 from upgrade.moved_data import rows_in_postgres, rows_in_sqlite
 from upgrade.old_data import copy_old_data, running_old_server
 from wakeful.app.building import build
-from wakeful.app.listening import announced
+from wakeful.app.port import announced
 from wakeful.backup.age import BackupDamaged, Identity, NotAnAgeFile, WrongBackupKey
 from wakeful.backup.archive import HEAD, KEYS, BackupForged, BackupIsNewer, UnfitBackup
 from wakeful.backup.making import NothingToBackUp

@@ -11,7 +11,7 @@ import pytest
 
 from live_server import running_server
 from network.tls_proxy import write_certificate
-from wakeful.app.listening import Certificate
+from wakeful.app.certificate import Certificate
 from wakeful.cli.target import Target, open_connection
 from wakeful.config.settings import ConfigError, Settings
 

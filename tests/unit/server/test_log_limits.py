@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from wakeful.core.clock import ManualClock
-from wakeful.http.limits import MAX_A_MINUTE, bounded_logs
+from wakeful.http.request_log import MAX_A_MINUTE, bounded_logs
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import pytest
 
 from wakeful.core.clock import ManualClock
 from wakeful.core.identity import TooManyTries
-from wakeful.http import auth as limits
-from wakeful.http.auth import MAX_ADDRESSES, MAX_FROM_ALL, MAX_FROM_ONE, Tries
+from wakeful.http import tries as limits
+from wakeful.http.tries import MAX_ADDRESSES, MAX_FROM_ALL, MAX_FROM_ONE, Tries
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
