@@ -25,8 +25,7 @@ from wakeful.core.types import (
 )
 from wakeful.core.values import replace, value
 from wakeful.core.zones import format_duration
-from wakeful.notices import texts as notices_texts
-from wakeful.notices.texts import as_text
+from wakeful.notices.texts import as_text, make_notice
 from wakeful.timing import bounds as bounds_rule
 from wakeful.timing import recurrence
 from wakeful.timing.recurrence import MICROSECOND, Grid
@@ -34,9 +33,6 @@ from wakeful.timing.recurrence import MICROSECOND, Grid
 # Fire a due wake: the whole decision as a pure function of the wake, the facts about it, and the time.
 #
 # The scheduler writes the verdict in one transaction.
-
-
-_BRAKES = {"brake": notices_texts.braked, "token_brake": notices_texts.token_braked}
 
 
 @value
@@ -116,8 +112,16 @@ def _hold(wake: Wake, until: datetime, reason: str, now: datetime) -> Verdict:
     return Verdict(
         wake=held,
         decisions=(decision(wake, now, reason, until=until.isoformat()),),
-        notice=_BRAKES[reason](wake, until, now) if reason in _BRAKES else None,
+        notice=_notice_of_brake(wake, until, reason, now),
     )
+
+
+def _notice_of_brake(wake: Wake, until: datetime, reason: str, now: datetime) -> Notice | None:
+    if reason == "brake":
+        return make_notice("brake", wake, now, until=until)
+    if reason == "token_brake":
+        return make_notice("hook_brake" if wake.door == "hook" else "token_brake", wake, now, until=until)
+    return None
 
 
 def _judge_lateness(wake: Wake, facts: Facts, now: datetime, rules: Rules) -> recurrence.Lateness:
