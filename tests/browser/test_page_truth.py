@@ -14,7 +14,7 @@ from playwright.async_api import expect
 from browser.visits import go, log_in, send, shoot
 from live_server import Patient, eventually, running_server
 from openai_server import improvise
-from wakeful.notices import texts as notices_texts
+from wakeful.notices.texts import make_notice
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -352,7 +352,7 @@ async def test_times_in_a_notice_are_the_viewers(server, agent, come):
     now = server.node.clock.now()
     until = now.astimezone(ZoneInfo("America/New_York")).replace(hour=14, minute=5, second=0) + timedelta(days=30)
     wake = await server.book(await server.session(), BRIEF, call_type="once", at=now + timedelta(days=1))
-    await server.node.store.write(lambda tx: tx.notices.add(notices_texts.braked(wake, until, now)))
+    await server.node.store.write(lambda tx: tx.notices.add(make_notice("brake", wake, now, until=until)))
     async with come("/ui/inbox", timezone_id="America/New_York", locale="en-GB") as page:
         entry = page.get_by_role("listitem").filter(has_text="Too many runs within an hour")
         await expect(entry).to_contain_text(re.compile(r"The rest wait until \d+ \w+ (\d+ )?14:05\."))

@@ -41,7 +41,6 @@ def test_nothing_given_means_loopback_embedded_and_encrypted(tmp_path):
     assert (settings.host, settings.port) == ("127.0.0.1", 8420)
     assert settings.database_url is None
     assert settings.store_encryption
-    assert settings.heartbeat_seconds == 10
 
 
 def test_directories_follow_the_platform_when_not_named():

@@ -19,7 +19,7 @@ from wakeful.core.errors import DiskFull
 from wakeful.core.resources import find_shortage, has_descriptor, lacking
 
 # Imported because each declares operations, as do `query` and `reclaim`, which are used below.
-DECLARED_IN = (browse, upgrade, history, space, rows, schema, history, rows, history, upgrade, history, browse)
+DECLARED_IN = (browse, history, rows, schema, space, upgrade)
 
 TOO_MUCH_MEMORY = Refusal("limit", "This needs more memory than allowed (64 MB). Ask for less at a time.")
 _IN_DOUBT = "So this may or may not have been done: check before you try again."

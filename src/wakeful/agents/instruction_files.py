@@ -29,7 +29,7 @@ from wakeful.homes.instructions import (
     digest_of,
 )
 from wakeful.homes.workspace import NoSuchPath, PathIsLink, Workspace, WorkspaceLimits
-from wakeful.notices import texts as notices_texts
+from wakeful.notices.texts import make_notice
 from wakeful.store.store import Store, Tx
 
 _LIMITS = WorkspaceLimits(bytes=1_000_000_000, file_bytes=MAX_INSTRUCTION_FILE, files=10_000)
@@ -145,7 +145,8 @@ class InstructionFiles:
 
         async def work(tx: Tx) -> None:
             for file in files:
-                await tx.notices.add(notices_texts.instructions_changed(agent, file.path, file.digest, now))
+                notice = make_notice("instructions_changed", agent, now, path=file.path, digest=file.digest)
+                await tx.notices.add(notice)
 
         await self._store.write(work)
 

@@ -26,7 +26,7 @@ from wakeful.core.errors import Conflict, Unavailable, WakefulError
 from wakeful.core.files import sync_folder
 from wakeful.core.identity import Identity, OwnersOnly
 from wakeful.core.records import BackupState
-from wakeful.notices import texts as notices_texts
+from wakeful.notices.texts import make_notice
 from wakeful.store.store import Store, Tx
 
 # Scheduled backups: when one is due, how it is named, and which are kept.
@@ -319,7 +319,8 @@ class ScheduledBackups:
             await tx.backups.fail(began, now, error)
             state = await tx.backups.state()
             for owner in await tx.accounts.hold_owners():
-                await tx.notices.add(notices_texts.backup_failed(owner, error, state.finished_at, now))
+                kind = "first_backup_failed" if state.finished_at is None else "backup_failed"
+                await tx.notices.add(make_notice(kind, owner, now, error=error, last=state.finished_at))
 
         await self._store.write(work)
         await self.state()

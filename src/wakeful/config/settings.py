@@ -561,11 +561,6 @@ class Settings(BaseModel):
                     )
         return self
 
-    @property
-    def heartbeat_seconds(self) -> float:
-        """Return the interval of heartbeats: three per lease, so that a lost one does not cost a run."""
-        return self.lease_seconds / 3
-
     @model_validator(mode="after")
     def _check_exposure(self) -> Self:
         if not self.allowed_hosts and not is_loopback(self.host):

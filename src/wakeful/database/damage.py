@@ -20,7 +20,7 @@ from wakeful.core.records import Home, follows
 from wakeful.core.types import Agent
 from wakeful.homes.files import write_tables
 from wakeful.homes.service import Homes
-from wakeful.notices import texts as notices_texts
+from wakeful.notices.texts import make_notice
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
@@ -151,7 +151,8 @@ class HomeDamage:
             assert aside is not None
             kept = f"quarantine/{aside.name}"
             log.error("database damaged in PostgreSQL, put aside", extra={"agent_id": agent.id, "kept": kept})
-            notice = notices_texts.home_damaged(agent, kept, exported if tables else None, sorted(tables), now)
+            kind = "home_damaged" if tables else "home_unreadable"
+            notice = make_notice(kind, agent, now, kept=kept, exported=exported, tables=sorted(tables))
             await self._store.write(lambda tx: tx.notices.add(notice))
             return tables
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from secrets import token_bytes
 from typing import Any, Literal, TypeVar
@@ -35,7 +36,7 @@ from wakeful.core.types import Agent, Notice
 from wakeful.database.damage import ChangelogHeads, HomeDamage
 from wakeful.homes.files import FileTroubles
 from wakeful.homes.service import Homes
-from wakeful.notices import texts as notices_texts
+from wakeful.notices.texts import listed, make_notice
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
@@ -182,7 +183,8 @@ class AgentFiles:
         if await self.state(agent) == "none":
             raise DataNotFound(f"Agent {agent.name!r} has no database yet. Its first table creates it, with its key.")
         await self.run(by, "note_key_shown")  # also finishes an interrupted rotation
-        await self._notice(notices_texts.database_key_shown(agent, self.clock.now()))
+        now = self.clock.now()
+        await self._notice(make_notice("database_key_shown", agent, now, at=now))
         log.warning("database key shown", extra={"agent_id": agent.id, "user_id": agent.user_id})
         return self.vault.database_of(agent.id), self.vault.open(agent.id).current
 
@@ -313,9 +315,14 @@ class AgentFiles:
         async def work(tx: Tx) -> None:
             agent = await tx.agents.of_anyone(agent_id)
             if conflicts:
-                await tx.notices.add(notices_texts.files_in_conflict(agent, conflicts, now))
+                what = "a file" if len(conflicts) == 1 else f"{len(conflicts)} files"
+                names = [
+                    f"{path.partition('/')[2]} (also as {other.rpartition('/')[2]})"
+                    for path, other in conflicts.items()
+                ]
+                await tx.notices.add(make_notice("files_in_conflict", agent, now, what=what, names=names))
             if damaged:
-                await tx.notices.add(notices_texts.files_damaged(agent, damaged, now))
+                await tx.notices.add(make_notice("files_damaged", agent, now, paths=damaged))
 
         await self._add_notices(agent_id, work)
 
@@ -548,8 +555,15 @@ class AgentFiles:
         if done["renamed"]:
             log.info("columns of a database renamed", extra={"agent_id": agent.id, "tables": len(done["renamed"])})
             now = self.clock.now()
+            changed = [
+                f"{table}.{before} is now {after}"
+                for table, names in done["renamed"].items()
+                for before, after in names.items()
+            ]
+            views = listed(done["views"])
+            also = f" Saved views that use these columns have to be rewritten: {views}." if views else ""
             await self._notice(
-                notices_texts.columns_renamed(agent, done["renamed"], done["views"], done["snapshot"], now)
+                make_notice("columns_renamed", agent, now, changed=changed, snapshot=done["snapshot"], views=also)
             )
         await self._report_missing(agent, path, key)
         self.upgraded.add(agent.id)
@@ -563,8 +577,11 @@ class AgentFiles:
         if not found["reaches"]:
             fields = {"agent_id": agent.id, "written": known[0], "found": found["last"]}
             log.error("changes of a database are missing", extra=fields)
-            notice = notices_texts.database_behind(agent, known, found["last"], found["at"], self.clock.now())
-            await self._notice(notice)
+            kind = "database_behind" if found["last"] else "database_emptied"
+            at = None if found["at"] is None else datetime.fromisoformat(found["at"])
+            written, digest, last = known[0], known[1][:16], found["last"]
+            now = self.clock.now()
+            await self._notice(make_notice(kind, agent, now, written=written, digest=digest, last=last, at=at))
 
     async def _is_lost(self, agent_id: str) -> bool:
         """Return whether a file that had content is missing or empty."""
@@ -617,7 +634,8 @@ class AgentFiles:
         log.error("database unreadable, set aside", extra={"agent_id": agent.id, "problem": what, "path": str(aside)})
         # Only the log names the data directory.
         place = None if aside is None else str(aside.relative_to(self._folder.parent))
-        await self._notice(notices_texts.database_unreadable(agent, what, place, now))
+        kind = "database_gone" if place is None else "database_unreadable"
+        await self._notice(make_notice(kind, agent, now, problem=what, path=place))
         await self.heads.forget(agent.id)  # last: after a crash in between there are two notices rather than none
         left = "No file is left" if place is None else f"Its files were put aside at {place!r} in the data directory"
         return DatabaseUnreadable(
@@ -627,7 +645,9 @@ class AgentFiles:
     async def _warn(self, agent: Agent, answered: WorkerAnswer) -> None:
         assert answered.used is not None
         assert answered.quota is not None
-        notice = notices_texts.storage_low(agent, answered.used, answered.quota, self.clock.now())
+        used, quota = answered.used, answered.quota
+        share, used, quota = used / quota, used / 1024**2, quota / 1024**2
+        notice = make_notice("storage_low", agent, self.clock.now(), share=share, used=used, quota=quota)
         await self._add_notices(agent.id, lambda tx: tx.notices.add(notice))
 
     async def _notice(self, notice: Notice) -> None:

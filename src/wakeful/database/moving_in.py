@@ -28,7 +28,7 @@ from wakeful.homes.directories import Directories
 from wakeful.homes.files import write_tables
 from wakeful.homes.service import FILE_FOLDERS
 from wakeful.homes.workspace import RootIsLink
-from wakeful.notices import texts as notices_texts
+from wakeful.notices.texts import make_notice
 from wakeful.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -91,7 +91,16 @@ class MovingIn:
         if forked is not None:
             exported = await self._export(agent, forked.tables)
             kept, now = forked.kept, self._clock.now()
-            notice = notices_texts.memory_forked(agent, forked.is_replaced, forked.changes, kept, exported, now)
+            on_disk = "the one that was on the disk of the node just started"
+            notice = make_notice(
+                "memory_forked",
+                agent,
+                now,
+                other="the one that was in PostgreSQL" if forked.is_replaced else on_disk,
+                changes=forked.changes,
+                kept=kept,
+                where=f" Its tables are in {exported!r} in the workspace." if exported else "",
+            )
             await self._store.write(lambda tx: tx.notices.add(notice))
 
     async def _export(self, agent: Agent, tables: dict[str, bytes]) -> str | None:

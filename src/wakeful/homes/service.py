@@ -37,7 +37,7 @@ from wakeful.core.events import DatabaseChanged, HomeChanged
 from wakeful.core.records import Home, HomeTaken, follows, new_save_id
 from wakeful.homes import files as home_files
 from wakeful.homes.files import FileChanges, FileChanging, FileSync, FileTroubles, KnownFiles, on_disk
-from wakeful.notices import texts as notices_texts
+from wakeful.notices.texts import make_notice
 from wakeful.store.errors import insist
 from wakeful.store.store import Store, Tx
 
@@ -462,7 +462,7 @@ class Homes:
 
         async def work(tx: Tx) -> None:
             for owner in await tx.accounts.hold_owners():
-                await tx.notices.add(notices_texts.store_rewound(owner, now))
+                await tx.notices.add(make_notice("store_rewound", owner, now))
 
         await self._store.write(work)
 

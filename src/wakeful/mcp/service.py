@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from hashlib import blake2b
 
 from wakeful.core.clock import Clock
 from wakeful.core.events import ErrorFrame
 from wakeful.core.records import MCP_ELSEWHERE
+from wakeful.core.texts import quote_line
 from wakeful.core.types import Decision, Rules, Run
 from wakeful.homes.directories import Directories
 from wakeful.mcp.rules import McpServer, foreign_names
-from wakeful.notices import texts as notices_texts
+from wakeful.notices.texts import listed, make_notice
 from wakeful.store.store import Store, Tx
 
 _TOO_LONG = (
@@ -48,7 +50,8 @@ class McpHolds:
 
 async def _note_hold(tx: Tx, run: Run, now: datetime) -> None:
     agent = await tx.agents.get(run.agent_id, run.user_id)
-    await tx.notices.add(notices_texts.mcp_elsewhere(run, agent, now))
+    names = ", ".join(agent.mcp_servers)
+    await tx.notices.add(make_notice(MCP_ELSEWHERE, run, now, agent=agent, names=names))
     if run.wake_id is not None:
         held = Decision(
             wake_id=run.wake_id,
@@ -101,7 +104,7 @@ async def settle_tool_names(store: Store, clock: Clock, toolset_of: Mapping[str,
             dropped = sorted(tool for tool, places in found.items() if places)
             if dropped:
                 places = sorted({place for places in found.values() for place in places})
-                await tx.notices.add(notices_texts.tools_dropped(agent, dropped, places, now))
+                await tx.notices.add(make_notice("tools_dropped", agent, now, names=dropped, places=places))
 
     await store.write(work, is_long=True)
 
@@ -115,7 +118,26 @@ async def note_tools(store: Store, clock: Clock, server: str, tools: Mapping[str
         if before == tools:
             return
         await tx.mcp_tools.save(server, tools)
-        for owner in () if before is None else await tx.accounts.hold_owners():
-            await tx.notices.add(notices_texts.mcp_tools_changed(owner, server, before or {}, tools, now))
+        if before is None:
+            return
+        changes = _describe_changes(before, tools)
+        digest = blake2b(repr(sorted(tools.items())).encode(errors="replace"), digest_size=8).hexdigest()
+        for owner in await tx.accounts.hold_owners():
+            notice = make_notice("mcp_tools_changed", owner, now, server=server, changes=changes, digest=digest)
+            await tx.notices.add(notice)
 
     await store.write(work, is_repeatable=True)
+
+
+def _describe_changes(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """Return which tools are new, gone and changed, given a fingerprint of each."""
+    changes = {
+        "New": after.keys() - before.keys(),
+        "Gone": before.keys() - after.keys(),
+        "Changed": {name for name in before.keys() & after.keys() if before[name] != after[name]},
+    }
+    return " ".join(
+        f"{what}: {listed([quote_line(name, 64) for name in sorted(names)])}."
+        for what, names in changes.items()
+        if names
+    )

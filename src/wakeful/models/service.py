@@ -24,7 +24,7 @@ from wakeful.models.rules import (
     ModelTrial,
     check_written,
 )
-from wakeful.notices import texts as notices_texts
+from wakeful.notices.texts import make_notice
 from wakeful.store.store import Store, Tx
 
 # The models that can be used by name on this node, in memory: those of the settings file, and those that were added.
@@ -148,7 +148,7 @@ class ModelCatalog:
 
 async def _notify_owners(tx: Tx, models: Sequence[str], now: datetime) -> None:
     for owner in await tx.accounts.hold_owners():
-        await tx.notices.add(notices_texts.calls_as_text(owner, models, now))
+        await tx.notices.add(make_notice("calls_as_text", owner, now, models=", ".join(models)))
 
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from wakeful.core.errors import NotFound
 from wakeful.core.labels import Confinement
 from wakeful.core.types import Agent, Notice, Run
 from wakeful.core.zones import write_time
-from wakeful.notices.texts import prompt_cut, shell_refused
+from wakeful.notices.texts import make_notice
 from wakeful.store.store import Store
 
 
@@ -35,12 +35,14 @@ class NoticeService:
 
     async def add_shell_refused(self, agent: Agent, confinement: Confinement) -> None:
         """Add a notice, once a day, that an agent's commands are refused and what to do about it."""
-        notice = shell_refused(agent, confinement, self._clock.now())
+        problems = "; ".join(confinement.problems)
+        notice = make_notice("shell_refused", agent, self._clock.now(), problems=problems)
         await self._store.write(lambda tx: tx.notices.add(notice))
 
     async def add_prompt_cut(self, run: Run, model: str, least: int, counted: int) -> None:
         """Add a notice, once a day for each agent and model, that a provider drops a part of what it is sent."""
-        notice = prompt_cut(run, model, least, counted, self._clock.now())
+        kind = "prompt_cut_in_settings" if ":" in model else "prompt_cut"  # PROVIDER:MODEL is known to settings alone
+        notice = make_notice(kind, run, self._clock.now(), model=model, least=least, counted=counted)
         await self._store.write(lambda tx: tx.notices.add(notice))
 
     async def mark_read(self, user_id: str, notice_id: str | None = None) -> int:

@@ -135,10 +135,6 @@ class Storage:
         self._on_measured(sizes, await self._store.size(), shutil.disk_usage(self._data_dir).free)
         return sizes
 
-    def forget_sizes(self) -> None:
-        """Measure again when someone asks."""
-        self._measured.last = None
-
     async def _measure_if_old(self) -> Sizes:
         async with self._measured.lock:
             last = self._measured.last

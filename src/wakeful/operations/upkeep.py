@@ -12,7 +12,7 @@ from wakeful.core.records import KEPT
 from wakeful.core.types import FOREVER
 from wakeful.delivery.service import Outbox
 from wakeful.hooks.rules import KEEP_PAYLOAD
-from wakeful.notices import texts as notices_texts
+from wakeful.notices.texts import make_notice
 from wakeful.operations.storage import OldData, Retention, Vacuum
 from wakeful.store.hooks import KEEP
 from wakeful.store.store import Store, Tx
@@ -111,7 +111,7 @@ class Upkeep:
 
         async def work(tx: Tx) -> None:
             for owner in await tx.accounts.hold_owners():
-                await tx.notices.add(notices_texts.disk_nearly_full(owner, self._node, shortage, now))
+                await tx.notices.add(make_notice("disk_nearly_full", owner, now, node=self._node, shortage=shortage))
 
         await self._store.write(work)
         self._is_shortage_noted = True  # not before: a full store takes no notice, and the next minute tries again
@@ -188,6 +188,8 @@ async def report_loss(store: Store, clock: Clock) -> None:
 
     async def work(tx: Tx) -> None:
         for owner in await tx.accounts.hold_owners():
-            await tx.notices.add(notices_texts.store_behind(owner, loss.since, loss.until, loss.number, now))
+            kind = "store_behind_from_start" if loss.since is None else "store_behind"
+            notice = make_notice(kind, owner, now, since=loss.since, until=loss.until, number=loss.number)
+            await tx.notices.add(notice)
 
     await store.write(work)

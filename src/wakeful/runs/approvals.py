@@ -18,7 +18,7 @@ from wakeful.core.records import Allowance, Approval
 from wakeful.core.types import Agent, ClaimedRun, Run
 from wakeful.delivery.push import Push
 from wakeful.delivery.rules import approval_message
-from wakeful.notices import texts
+from wakeful.notices.texts import NEEDS_APPROVAL, make_notice
 from wakeful.runs.rules import (
     GRANT,
     MAX_NOTICES,
@@ -107,7 +107,8 @@ class Approvals:
                 return refused
             await tx.approvals.save(fresh)
             if run.is_headless and sum(each.status == "refused" for each in known) < MAX_NOTICES:
-                await tx.notices.add(texts.needs_approval(run, agent, call_id, tool, now))
+                notice = make_notice(NEEDS_APPROVAL, run, now, agent=agent, call_id=call_id, tool=tool)
+                await tx.notices.add(notice)
             return fresh
 
         asked = await self._store.write(work, is_repeatable=True)

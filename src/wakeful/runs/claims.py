@@ -10,12 +10,14 @@ from wakeful.core import ids
 from wakeful.core.clock import Clock
 from wakeful.core.errors import StoreUnavailable
 from wakeful.core.events import ErrorFrame, RunFrame, StepSaved
-from wakeful.core.records import MEMORY_ELSEWHERE, AwayDirectory, NodeIdentity, Outcome
+from wakeful.core.labels import LOOP_ENDED
+from wakeful.core.records import MEMORY_ELSEWHERE, AwayDirectory, NodeIdentity, Outcome, say_where
+from wakeful.core.texts import title_of
 from wakeful.core.types import ClaimedRun, Decision, Message, Rules, Run, Wake
 from wakeful.core.values import replace
 from wakeful.core.zones import format_duration
 from wakeful.homes.directories import Directories
-from wakeful.notices import texts as notices_texts
+from wakeful.notices.texts import describe_end, make_notice
 from wakeful.runs.rules import OUTAGE, LeaseLost, try_again_at
 from wakeful.sessions.presence import hold_wakes
 from wakeful.store.agents import NoSuchAgent
@@ -364,7 +366,7 @@ async def note_loop_end(tx: Tx, run: Run, now: datetime) -> bool:
         return False
     if not agent.self_scheduling or run.wake_id is None:
         return False  # the person who turned it off knows
-    if await tx.notices.add(notices_texts.loop_ended(ended, agent, now)):
+    if await tx.notices.add(make_notice(LOOP_ENDED, ended, now, agent=agent, end=describe_end(ended))):
         said = Decision(wake_id=run.wake_id, nominal_at=run.nominal_at, at=now, code="loop_ended", run_id=run.id)
         await tx.notices.record([said])
     return True
@@ -374,7 +376,7 @@ async def note_unkept_promise(tx: Tx, run: Run, now: datetime) -> None:
     """Add a notice about a run that promised later work and booked nothing."""
     with suppress(NoSuchAgent):
         agent = await tx.agents.get(run.agent_id, run.user_id)
-        await tx.notices.add(notices_texts.unkept_promise(run, agent, now))
+        await tx.notices.add(make_notice("unkept_promise", run, now, agent=agent))
 
 
 async def _goes_on(tx: Tx, run: Run, now: datetime) -> bool:
@@ -392,7 +394,8 @@ async def note_failure(tx: Tx, run: Run, reason: str | None, error: str | None, 
         is_told = await end_wake(tx, run, "failed", reason, now, error)
         is_news = wake.status in ("queued", "running") and reason != "interrupted"  # which has a notice of its own
         if is_news and not is_told:
-            await tx.notices.add(notices_texts.wake_failed(run, wake, error, now))
+            title, error = title_of(wake.comment, wake.instructions), error or "The run failed."
+            await tx.notices.add(make_notice("wake_failed", run, now, wake=title, at=wake.nominal_at, error=error))
         return
     after = lifecycle.back_off(wake, now, rules)
     await tx.wakes.move([(after, "failed")])
@@ -406,7 +409,7 @@ async def note_failure(tx: Tx, run: Run, reason: str | None, error: str | None, 
             detail={"failures": after.failures, "until": after.attempt_at.isoformat()},
         )
         await tx.notices.record([said])
-        await tx.notices.add(notices_texts.backing_off(after, now))
+        await tx.notices.add(make_notice("backoff", after, now, next=after.attempt_at))
 
 
 # Holds runs whose data directory no running node has, with one notice each, until such a node starts.
@@ -447,7 +450,8 @@ class MemoryHolds:
     async def _note_hold(self, tx: Tx, run: Run, now: datetime) -> None:
         directory = await self._directories.of_agent(tx, run.agent_id)
         assert directory is not None
-        await tx.notices.add(notices_texts.memory_elsewhere(run, directory, now))
+        where = say_where(run.agent_id, directory, since="{since}")
+        await tx.notices.add(make_notice(MEMORY_ELSEWHERE, run, now, where=where, since=directory.seen_at))
         if run.wake_id is not None:
             held = Decision(
                 wake_id=run.wake_id,

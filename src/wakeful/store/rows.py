@@ -35,7 +35,6 @@ from wakeful.core.types import (
     Run,
     RunUsage,
     Session,
-    SetAside,
     Token,
     Upload,
     User,
@@ -192,7 +191,6 @@ AGENTS = Table(Agent, run_limit="run_limit_seconds")
 SESSIONS = Table(Session)
 MESSAGES = Table(Message)
 WAKES = Table(Wake, every="interval_seconds")
-SET_ASIDE = Table(SetAside)
 RUNS = Table(Run)
 CLAIMED_RUNS = Table(ClaimedRun)
 PAUSES = Table(Pause)

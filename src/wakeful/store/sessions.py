@@ -348,15 +348,6 @@ class SavedFrames:
     frames: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """The number of a run's frames, and their place in its session."""
-
-    frames: int
-    first_seq: int
-    last_seq: int
-
-
 class SessionRows:
     """Statements about sessions, in one transaction."""
 
@@ -503,10 +494,10 @@ class SessionRows:
             for row in await self._statements.fetch("events_after", params)
         ]
 
-    async def extent_of_run(self, session_id: str, run_id: str) -> Extent | None:
-        """Return where a run's frames lie, if it has any that are still kept."""
-        [row] = await self._statements.fetch("frames_of_run", {"session_id": session_id, "run_id": run_id})
-        return Extent(row["frames"], row["first_seq"], row["last_seq"]) if row["frames"] else None
+    async def first_seq_of_run(self, session_id: str, run_id: str) -> int | None:
+        """Return the number of a run's first frame, if it has any that are still kept."""
+        [row] = await self._statements.fetch("first_seq_of_run", {"session_id": session_id, "run_id": run_id})
+        return row["first_seq"]
 
     async def seqs(self, session_id: str) -> tuple[int, int | None]:
         """Return the last number that was given, and the first whose frame is still kept."""

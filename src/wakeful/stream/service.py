@@ -27,7 +27,6 @@ class Opening:
     last_seq: int  # the newest frame
     active_run: Run | None = None  # the running run
     replay_from: int = 0  # its first frame
-    replay_count: int = 0
 
 
 class Stream:
@@ -54,10 +53,10 @@ class Stream:
             await tx.sessions.get(session_id, user_id)
             last_seq, _ = await tx.sessions.seqs(session_id)
             run = await tx.runs.under_way_in(session_id)
-            extent = None if run is None else await tx.sessions.extent_of_run(session_id, run.id)
-            if run is None or extent is None:
+            first_seq = None if run is None else await tx.sessions.first_seq_of_run(session_id, run.id)
+            if run is None or first_seq is None:
                 return Opening(last_seq=last_seq)
-            return Opening(last_seq=last_seq, active_run=run, replay_from=extent.first_seq, replay_count=extent.frames)
+            return Opening(last_seq=last_seq, active_run=run, replay_from=first_seq)
 
         return await self._store.read(work)
 
@@ -82,10 +81,10 @@ class Stream:
         session_id = run.session_id
 
         async def work(tx: Tx) -> list[SavedFrames]:
-            extent = await tx.sessions.extent_of_run(session_id, run.id)
-            if extent is None:
+            first_seq = await tx.sessions.first_seq_of_run(session_id, run.id)
+            if first_seq is None:
                 return []
-            start = max(after, extent.first_seq - 1)
+            start = max(after, first_seq - 1)
             rows = await tx.sessions.events_after(session_id, start, most)
             return [row for row in rows if row.run_id == run.id]
 

@@ -26,11 +26,9 @@ from wakeful.core.types import (
     kind_of,
 )
 from wakeful.core.values import replace, value
-from wakeful.notices import texts
+from wakeful.notices.texts import make_notice
 from wakeful.timing import recurrence
 from wakeful.timing.bounds import free_from, next_midnight
-
-_BRAKES = {"brake": texts.braked, "token_brake": texts.token_braked}
 
 
 @value
@@ -110,8 +108,16 @@ def _hold(wake: Wake, until: datetime, reason: str, now: datetime) -> Verdict:
     return Verdict(
         wake=held,
         decisions=(decision(wake, now, reason, until=until.isoformat()),),
-        notice=_BRAKES[reason](wake, until, now) if reason in _BRAKES else None,
+        notice=_notice_of_brake(wake, until, reason, now),
     )
+
+
+def _notice_of_brake(wake: Wake, until: datetime, reason: str, now: datetime) -> Notice | None:
+    if reason == "brake":
+        return make_notice("brake", wake, now, until=until)
+    if reason == "token_brake":
+        return make_notice("hook_brake" if wake.door == "hook" else "token_brake", wake, now, until=until)
+    return None
 
 
 def _judge_lateness(wake: Wake, facts: Facts, now: datetime, rules: Rules) -> recurrence.Lateness:

@@ -11,7 +11,7 @@ from wakeful.core.errors import StoreBusy
 from wakeful.core.labels import is_braked
 from wakeful.core.types import Decision, Pause, Rules, Run, Wake, is_bounded
 from wakeful.homes.directories import Directories
-from wakeful.notices import texts
+from wakeful.notices.texts import make_notice
 from wakeful.runs.claims import end_wake, note_failure, note_loop_end
 from wakeful.runs.rules import last_frame, recover
 from wakeful.sessions.presence import hold_wakes
@@ -98,7 +98,8 @@ class Firing:
             wake = await tx.wakes.set_aside(error, now + _TRY_AGAIN, now, skip)
             if wake is None:
                 return None
-            if await tx.notices.add(texts.unfirable(wake, error, now)):  # else there is one already
+            kind = "unfirable_for_good" if wake.status == "failed" else "unfirable"
+            if await tx.notices.add(make_notice(kind, wake, now, error=error)):  # else there is one already
                 said = Decision(
                     wake_id=wake.id, nominal_at=wake.nominal_at, at=now, code="error", detail={"error": error}
                 )
@@ -282,7 +283,8 @@ async def _note_recovery(tx: Tx, run: Run, now: datetime, rules: Rules) -> None:
         )
         await tx.notices.record([said])
     if run.status == "interrupted":
-        await tx.notices.add(texts.interrupted(run, now))
+        error = run.error or "It was interrupted."
+        await tx.notices.add(make_notice("interrupted", run, now, error=error))
         await note_failure(tx, run, "interrupted", run.error, now, rules)
     elif run.status == "stopped":
         if run.wake_id is not None:

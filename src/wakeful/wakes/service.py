@@ -11,11 +11,12 @@ from wakeful.core.clock import Clock
 from wakeful.core.errors import Invalid, WakefulError
 from wakeful.core.labels import LOOP_ENDED, Via, is_braked, stamp, via_of
 from wakeful.core.outside import ActingRun, Change
+from wakeful.core.texts import title_of
 from wakeful.core.types import Agent, Rules, Run, Session, Wake, is_schedule, kind_of
 from wakeful.core.values import replace
 from wakeful.core.zones import format_duration, load_zone
 from wakeful.homes.directories import Directories
-from wakeful.notices import texts
+from wakeful.notices.texts import make_notice
 from wakeful.runs.brake import check_brake
 from wakeful.runs.claims import cancel_wake
 from wakeful.store.drivers.database import Together
@@ -131,7 +132,9 @@ class WakeService:
             if wake_id not in await tx.wakes.forgotten_recalls(before, wake_id=wake_id):
                 return  # another node was first, or its user came back
             await cancel_wake(tx, wake, "forgotten", now, run_reason="forgotten")
-            await tx.notices.add(texts.forgotten(wake, days, now))
+            await tx.notices.add(
+                make_notice("forgotten", wake, now, wake=title_of(wake.comment, wake.instructions), days=days)
+            )
 
         await self._store.write(work)
 

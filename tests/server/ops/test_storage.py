@@ -43,7 +43,7 @@ async def test_tables_and_agents_are_measured_apart(server):
     server.provider.then(say(" ".join(map(str, range(1_000)))))
     async with server.watch(session) as client:
         await client.ask("Count to a thousand.")
-    server.node.services.storage.forget_sizes()
+    await server.node.services.storage.measure_sizes()
     found = await server.call("GET", "/storage")
     tables = {table["name"]: table["bytes"] for table in found["tables"]}
     assert {"messages", "runs", "wakes", "events"} <= tables.keys()

@@ -122,10 +122,9 @@ SELECT seq, run_id, frames, data FROM (
     ) AS rows_after
 ) AS page WHERE characters_before < :most_characters ORDER BY seq;
 
--- name: frames_of_run
--- Number of frames of a run so far, and the first and last seq.
-SELECT COALESCE(SUM(frames), 0) AS frames, MIN(seq - frames + 1) AS first_seq, MAX(seq) AS last_seq FROM events
-WHERE session_id = :session_id AND run_id = :run_id;
+-- name: first_seq_of_run
+-- The seq of a run's first frame; NULL if none is kept.
+SELECT MIN(seq - frames + 1) AS first_seq FROM events WHERE session_id = :session_id AND run_id = :run_id;
 
 -- name: seqs_of_session
 -- The last seq that was given, and the first that is still kept.
