@@ -9,7 +9,8 @@ import pytest
 from wakeful.core import types
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MAP = ROOT / "CONTRIBUTING.md"
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", MAP, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def name_of(page: Path) -> str:
@@ -50,11 +51,17 @@ def test_commands_are_targets_of_the_makefile(page):
     assert named <= targets
 
 
-def test_modules_that_the_map_names_exist():
-    named = set(re.findall(r"`([\w/]+/\w+\.(?:py|sql))`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")))
+def test_files_that_the_map_names_exist():
+    named = set(re.findall(r"`([\w/.]+/[\w.]+\.(?:py|sql|json|md|ts))`", MAP.read_text(encoding="utf-8")))
     places = (ROOT, ROOT / "src/wakeful", ROOT / "tests")
-    gone = {path for path in named if "N" not in path and not any((place / path).exists() for place in places)}
-    assert gone == set()
+    real = {path for path in named if not re.search("NOUN|NNNN|FEATURE", path)}
+    assert not {path for path in real if not any((place / path).exists() for place in places)}
+
+
+def test_the_map_has_every_package_and_no_other():
+    _, picture, _ = MAP.read_text(encoding="utf-8").split("\n## The house\n")[1].split("```", 2)
+    packages = {path.parent.name for path in (ROOT / "src/wakeful").glob("*/__init__.py")}
+    assert set(re.findall(r"\b(\w+)/ ", picture)) == packages
 
 
 def test_every_promise_names_its_proof():

@@ -8,6 +8,7 @@ import pytest
 
 import wakeful
 from wakeful.core import call_words, labels
+from wakeful.core.tool_names import BUILT_IN
 from wakeful.core.types import RunNote, RunStatus, ScheduleMode, WakeKind
 
 SOURCE = Path(wakeful.__file__).parent
@@ -33,6 +34,11 @@ def test_each_reason_that_the_rules_give_has_a_text():
     found = {code for path in files for match in REASON.findall(path.read_text(encoding="utf-8")) for code in match}
     assert found - {""} - labels.REASONS.keys() == set()
     assert {"backoff", "quiet_hours", "time_limit"} <= found  # the search finds something
+
+
+def test_each_tool_has_a_sentence_for_its_approval():
+    never_asked = {"more_tools"}  # it only shows a model the rest of its tools
+    assert BUILT_IN - call_words.TEXTS.keys() == never_asked
 
 
 @pytest.mark.parametrize("named", [labels.RESULT_KINDS, call_words.TEXTS], ids=["kinds of results", "calls in words"])
