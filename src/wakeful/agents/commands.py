@@ -11,14 +11,15 @@ from typing import Annotated, Any, Literal, cast
 import typer
 
 from wakeful.cli.arguments import Yes, confirm, read_seconds, show_seconds
+from wakeful.cli.nouns import Commands
 from wakeful.cli.output import (
     WRONG,
     AsJson,
+    describe_deletion,
     echo,
     fail,
     harmless,
     printable,
-    show_deleted,
     show_done,
     show_json,
     show_list,
@@ -183,9 +184,7 @@ def _read_number(text: str, setting: Setting) -> int | float:
         fail(f"{setting.option} must be a {'whole ' if setting.type == 'integer' else ''}number, got {text!r}.", WRONG)
 
 
-app = typer.Typer(
-    help="List, create and change agents.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
-)
+app = Commands()
 
 AgentName = Annotated[str, typer.Argument(metavar="AGENT", help="An agent, by name, id or the beginning of the id.")]
 Given = dict[Setting, Any]  # the settings that were given as options
@@ -310,7 +309,7 @@ def rm(agent: AgentName, yes: Yes = False, as_json: AsJson = False) -> None:
         yes,
     )
     done = server.delete("agents", chosen["id"])
-    show_deleted(done, "Deleted.", as_json)
+    show_done(done, describe_deletion(done, "Deleted."), as_json)
 
 
 def _show(agent: dict[str, Any], as_json: bool) -> None:

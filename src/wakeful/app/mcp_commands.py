@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from wakeful.cli.nouns import Commands
 from wakeful.cli.output import WRONG, AsJson, echo, fail, show_done, show_json, show_list
 from wakeful.cli.server import NotReached, ask, failing
 from wakeful.cli.target import find_running_server, read_settings, refuse_remote, target_of
@@ -17,12 +18,7 @@ if TYPE_CHECKING:
     from wakeful.config.settings import Settings
 
 
-app = typer.Typer(
-    help="Let programs use your agents over MCP; and add, list and test MCP servers that agents use.",
-    invoke_without_command=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+app = Commands(runs_alone=True)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of an MCP server, as `wakeful mcp ls` shows it.")]
 Value = "NAME=VALUE"

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
+from wakeful.cli.nouns import Commands
 from wakeful.cli.options import Asked, read_options
 from wakeful.cli.output import WRONG, AsJson, echo, fail, print_note, show_done, show_json, show_list
 from wakeful.cli.server import Server, connect
@@ -26,12 +27,7 @@ from wakeful.cli.target import (
     save_contexts,
 )
 
-app = typer.Typer(
-    help="Save servers, and choose the one that commands use.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+app = Commands()
 
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="The name of a saved server, as `wakeful context ls` shows it.")

@@ -114,7 +114,7 @@ def load(name: str) -> Any:
     found: typer.Typer | Callable[..., None] = getattr(import_module(f"wakeful.{module}"), attribute)
     if isinstance(found, typer.Typer):
         command = typer.main.get_command(found)
-        command.name = name
+        command.name, command.help = name, command.help or COMMANDS[name].help
         # Typer's own options would install a completion of the group alone; `wakeful completion` is for all commands.
         command.params = [each for each in command.params if each.name not in _TYPERS_OWN]
     else:

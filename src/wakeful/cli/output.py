@@ -127,6 +127,7 @@ def _cut(cell: Cell, width: int) -> Cell:
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Limit = Annotated[int, typer.Option(help="How many at most.", min=1, max=200)]
 PageOption = Annotated[str | None, typer.Option(help="The next page, as the end of a list names it.")]
 _zone: ContextVar[tzinfo | None] = ContextVar("zone", default=None)  # None: this machine's
 
@@ -180,11 +181,11 @@ def show_done(result: Any, text: str, as_json: bool) -> None:
     show_json(result) if as_json else echo(text)
 
 
-def show_deleted(result: Mapping[str, Any], text: str, as_json: bool) -> None:
-    """Print that an agent or a user was deleted, and whether the server is still cancelling wakes."""
+def describe_deletion(result: Mapping[str, Any], text: str) -> str:
+    """Return that an agent or a user was deleted, and whether the server is still cancelling wakes."""
     if left := result["wakes_left"]:
         text += f" {left:,} more wakes are being cancelled in the background; none of them fires."
-    show_done(result, text, as_json)
+    return text
 
 
 def show_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, empty: str) -> None:

@@ -5,16 +5,12 @@ from typing import Any
 
 import typer
 
+from wakeful.cli.nouns import Commands
 from wakeful.cli.output import AsJson, echo, fail, print_note, show_done, show_json, show_table
 from wakeful.cli.target import find_running_server, read_settings, refuse_remote
 from wakeful.core.sources import FILE_NAME, find_config_dir
 
-app = typer.Typer(
-    help="Show and check the settings of this machine.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+app = Commands()
 
 
 @app.callback()

@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from wakeful.cli.arguments import RUN, find_id
+from wakeful.cli.nouns import RUN, Commands, find_id
 from wakeful.cli.output import (
     AsJson,
+    Limit,
     echo,
     fail,
     printable,
@@ -25,15 +26,13 @@ from wakeful.cli.server import connect
 # The arguments of the database commands, and the requests that they send.
 
 
-app = typer.Typer(
-    help="Show and change an agent's own database.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
-)
+app = Commands()
 
 Agent = Annotated[str | None, typer.Option(help="The agent, by name or id; not needed if you have only one.")]
 Table = Annotated[str, typer.Argument(help="A table, as `wakeful db tables` shows it.")]
 Params = Annotated[list[str] | None, typer.Option("--param", help="NAME=VALUE, for each parameter.")]
 Show = Annotated[Literal["active", "deleted", "all"], typer.Option(help="Which rows.")]
-Limit = Annotated[int, typer.Option(help="How many at most.", min=1, max=1_000)]
+RowLimit = Annotated[int, typer.Option(help="How many at most.", min=1, max=1_000)]
 Method = Literal["get", "get_text", "post", "put", "patch", "delete"]
 
 
@@ -162,7 +161,7 @@ def rows(
     where: Annotated[str | None, typer.Option(help='A condition, as JSON: {"done": false}.')] = None,
     sort: Annotated[str | None, typer.Option(help="A column.")] = None,
     desc: Annotated[bool, typer.Option("--desc", help="Largest first.")] = False,
-    limit: Limit = 100,
+    limit: RowLimit = 100,
     offset: Annotated[int, typer.Option(help="How many to skip.", min=0)] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -240,7 +239,7 @@ def query(
     params: Params = None,
     agent: Agent = None,
     deleted: Annotated[bool, typer.Option("--deleted", help="Include soft-deleted rows.")] = False,
-    limit: Limit = 1_000,
+    limit: RowLimit = 1_000,
     as_json: AsJson = False,
 ) -> None:
     """Run a SELECT."""
@@ -278,7 +277,9 @@ def views(agent: Agent = None, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def view(name: View, params: Params = None, agent: Agent = None, limit: Limit = 1_000, as_json: AsJson = False) -> None:
+def view(
+    name: View, params: Params = None, agent: Agent = None, limit: RowLimit = 1_000, as_json: AsJson = False
+) -> None:
     """Run a saved view."""
     body = {"params": read_pairs(params or [], "--param"), "limit": limit}
     found = call(agent, "post", "views", name, "run", body=body)
@@ -404,7 +405,7 @@ def log(
     table: Annotated[str | None, typer.Option(help="Only this table.")] = None,
     row: Annotated[int | None, typer.Option(help="Only this row.")] = None,
     before: Annotated[int | None, typer.Option("--before", "--page", help="Only older entries than this one.")] = None,
-    limit: Annotated[int, typer.Option(help="How many at most.", min=1, max=200)] = 50,
+    limit: Limit = 50,
     agent: Agent = None,
     as_json: AsJson = False,
 ) -> None:

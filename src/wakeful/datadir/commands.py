@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wakeful.cli.arguments import Yes, confirm
+from wakeful.cli.nouns import Commands
 from wakeful.cli.output import WRONG, AsJson, echo, fail, show_done, show_json
 from wakeful.cli.server import failing
 from wakeful.cli.target import read_settings, refuse_remote
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
     from wakeful.config.settings import Settings
 
 
-app = typer.Typer(
-    help="Show, restore and rotate the device key.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
-)
+app = Commands()
 
 
 @app.callback()

@@ -1,39 +1,29 @@
 """`wakeful hook …`: addresses at which other systems start work of an agent."""
 
-import sys
 from typing import Annotated, Any, Literal
 
 import typer
 
-from wakeful.cli.arguments import HOOK, Yes, confirm, find_id, find_session_id
+from wakeful.cli.arguments import Yes, confirm, read_secret
+from wakeful.cli.nouns import Noun, NounCommands, find_id, find_session_id
 from wakeful.cli.output import (
     AsJson,
+    Limit,
     OutputZone,
     PageOption,
     echo,
-    harmless,
     print_note,
     printable,
     show_done,
     show_json,
     show_list,
-    show_one,
 )
 from wakeful.cli.server import Server, connect, to_body
 
-app = typer.Typer(
-    help="Let other systems start work of an agent.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+HOOK = Noun(name="hook")
+app = NounCommands(HOOK)
 
-Named = Annotated[
-    str,
-    typer.Argument(
-        metavar="HOOK", help="A hook, by name, id or the beginning of the id; `wakeful hook ls` shows them."
-    ),
-]
+Named = Annotated[str, HOOK.argument]
 AskSecret = Annotated[
     bool,
     typer.Option(
@@ -100,7 +90,7 @@ def add(
             "mode": "notify" if notify else "run",
             "session_id": session_id,
             "confirm_session": True if session_id is not None else None,
-            "secret": _read_secret() if ask_secret else None,
+            "secret": read_secret("Secret") if ask_secret else None,
         }
     )
     made = server.post("agents", agent_id, "hooks", body=body)
@@ -112,41 +102,29 @@ def add(
     print_note(f"Try it with `wakeful hook test {made['id']}`.")
 
 
-@app.command(name="ls")
-def list_hooks(_zone: OutputZone = None, as_json: AsJson = False) -> None:
-    """List your hooks, and when each last accepted and refused something."""
-    found = connect().get("hooks")
-    columns = ("id", "name", "scheme", "mode", "enabled", "last_at", "refused_at", "refused_why")
-    empty = "No hooks. Make one with `wakeful hook add NAME --from github --do TEXT`."
-    show_list(found, found["hooks"], columns, empty=empty, as_json=as_json)
-
-
-@app.command()
-def show(hook: Named, _zone: OutputZone = None, as_json: AsJson = False) -> None:
-    """Show a hook: its address, and what it does. Its secret is not shown again."""
-    server = connect()
-    found = server.get("hooks", find_id(server, HOOK, hook))
-    if as_json:
-        show_json(found)
-        return
-    show_one({**found, "url": _address(server, found), "path": None})
-
-
-@app.command(name="test")
-def try_out(hook: Named, as_json: AsJson = False) -> None:
-    """Send a signed test delivery to a hook. It starts a run, or notifies you, as any other would."""
-    server = connect()
-    did = server.post("hooks", find_id(server, HOOK, hook), "test")
-    run = did.get("run_id")
-    after = f", run {run}. `wakeful runs` shows it." if run else "."
-    show_done(did, f"{did['status']}{after}", as_json)
+app.ls(
+    "List your hooks, and when each last accepted and refused something.",
+    ("id", "name", "scheme", "mode", "enabled", "last_at", "refused_at", "refused_why"),
+    empty="No hooks. Make one with `wakeful hook add NAME --from github --do TEXT`.",
+)
+app.show(
+    "Show a hook: its address, and what it does. Its secret is not shown again.",
+    lambda server, hook: {**hook, "url": _address(server, hook), "path": None},
+)
+app.act(
+    "test",
+    "Send a signed test delivery to a hook. It starts a run, or notifies you, as any other would.",
+    tell=lambda _server, did: echo(
+        f"{did['status']}, run {did['run_id']}. `wakeful runs` shows it." if did.get("run_id") else f"{did['status']}."
+    ),
+)
 
 
 @app.command()
 def rotate(hook: Named, ask_secret: AskSecret = False, as_json: AsJson = False) -> None:
     """Replace the secret of a hook. The one before is accepted for another 24 hours."""
     server = connect()
-    body = {"secret": _read_secret()} if ask_secret else {}
+    body = {"secret": read_secret("Secret")} if ask_secret else {}
     made = server.post("hooks", find_id(server, HOOK, hook), "rotate", body=body)
     if as_json:
         show_json(made)
@@ -155,32 +133,18 @@ def rotate(hook: Named, ask_secret: AskSecret = False, as_json: AsJson = False) 
     print_note("The secret before is accepted for another 24 hours.")
 
 
-@app.command()
-def off(hook: Named, as_json: AsJson = False) -> None:
-    """Switch a hook off: deliveries get 404 until it is on again."""
-    _switch(hook, False, as_json)
-
-
-@app.command()
-def on(hook: Named, as_json: AsJson = False) -> None:
-    """Switch a hook on."""
-    _switch(hook, True, as_json)
-
-
-@app.command()
-def rm(hook: Named, yes: Yes = False, as_json: AsJson = False) -> None:
-    """Delete a hook with its deliveries. Its runs that have not begun are cancelled."""
-    server = connect()
-    hook_id = find_id(server, HOOK, hook)
-    confirm(f"Delete the hook {harmless(hook)} and its list of deliveries?", yes)
-    show_done(server.delete("hooks", hook_id), "Deleted.", as_json)
+app.switch(off="Switch a hook off: deliveries get 404 until it is on again.", on="Switch a hook on.")
+app.rm(
+    "Delete a hook with its deliveries. Its runs that have not begun are cancelled.",
+    question="Delete the hook {} and its list of deliveries?",
+)
 
 
 @app.command()
 def deliveries(
     hook: Named,
     delivery: Annotated[str | None, typer.Argument(help="Show the body of this one, by its whole id.")] = None,
-    limit: Annotated[int, typer.Option(help="How many at most.", min=1, max=200)] = 50,
+    limit: Limit = 50,
     page: PageOption = None,
     _zone: OutputZone = None,
     as_json: AsJson = False,
@@ -195,18 +159,6 @@ def deliveries(
     found = server.get("hooks", hook_id, "deliveries", limit=limit, page=page)
     columns = ("id", "at", "event", "outcome", "size", "run_id", "delivery_id")
     show_list(found, found["deliveries"], columns, empty="Nothing was delivered yet.", as_json=as_json)
-
-
-def _switch(hook: str, enabled: bool, as_json: bool) -> None:
-    server = connect()
-    changed = server.patch("hooks", find_id(server, HOOK, hook), body={"enabled": enabled})
-    show_done(changed, f"{changed['name']} is {'on' if enabled else 'off'}.", as_json)
-
-
-def _read_secret() -> str:
-    if sys.stdin.isatty():
-        return typer.prompt("Secret", hide_input=True, err=True)
-    return sys.stdin.readline().strip()
 
 
 def _address(server: Server, hook: dict[str, Any]) -> str:

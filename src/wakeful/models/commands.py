@@ -6,6 +6,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from wakeful.cli.nouns import Commands
 from wakeful.cli.output import (
     WRONG,
     AsJson,
@@ -20,9 +21,7 @@ from wakeful.cli.output import (
 )
 from wakeful.cli.server import Server, connect, to_body
 
-app = typer.Typer(
-    help="Add, test and choose models.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
-)
+app = Commands()
 
 Named = Annotated[str, typer.Argument(metavar="NAME", help="A model's name, as `wakeful model ls` shows it.")]
 Address = Annotated[str | None, typer.Option(help="The base URL of its endpoint; without it, the provider's own.")]

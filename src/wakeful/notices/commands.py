@@ -1,15 +1,18 @@
 """`wakeful inbox`: notifications, and what can be done about them."""
 
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Annotated, Any
 
 import typer
 
-from wakeful.cli.arguments import NOTIFICATION, Yes, confirm, find_id
+from wakeful.cli.arguments import Yes, confirm
 from wakeful.cli.commands import send_zone
+from wakeful.cli.nouns import Commands, Noun, find_id
 from wakeful.cli.output import (
     WRONG,
     AsJson,
+    Limit,
     OutputZone,
     call_lines,
     echo,
@@ -21,12 +24,14 @@ from wakeful.cli.output import (
 )
 from wakeful.cli.server import Server, connect
 
-app = typer.Typer(
-    help="Read notifications, and act on them.",
-    add_completion=False,
-    rich_markup_mode=None,
-    invoke_without_command=True,
+NOTIFICATION = Noun(
+    name="notification",
+    label=itemgetter("title"),
+    shown_by="wakeful inbox ls",
+    limit=200,
+    is_named=False,
 )
+app = Commands(runs_alone=True)
 
 NoticeId = Annotated[
     str,
@@ -46,7 +51,7 @@ def inbox(context: typer.Context) -> None:
 @app.command(name="ls")
 def list_notices(
     every: Annotated[bool, typer.Option("--all", help="Also those that were read.")] = False,
-    limit: Annotated[int, typer.Option(help="How many at most.", min=1, max=_MAX)] = 50,
+    limit: Limit = 50,
     _zone: OutputZone = None,
     as_json: AsJson = False,
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from wakeful.cli.nouns import Commands
 from wakeful.cli.output import WRONG, echo, fail
 from wakeful.cli.target import refuse_remote
 
@@ -113,9 +114,7 @@ def _quote(text: str) -> str:
     return f'"{escaped}"' if escaped != text or not text or any(letter.isspace() for letter in text) else text
 
 
-app = typer.Typer(
-    help="Run the server as a service of systemd.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
-)
+app = Commands()
 
 System = Annotated[bool, typer.Option("--system", help="A service of the whole machine; needs root. Else your own.")]
 Env = Annotated[

@@ -1,4 +1,4 @@
-"""`wakeful user`, `wakeful token`, `wakeful login` and `wakeful open`."""
+"""`wakeful user …`, `wakeful token …`, and the ways of a browser in: `wakeful login` and `wakeful open`."""
 
 import os
 import sys
@@ -6,41 +6,32 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from wakeful.cli.arguments import TOKEN, USER, Yes, confirm, find_id, read_seconds
+from wakeful.cli.arguments import read_seconds
+from wakeful.cli.nouns import Noun, NounCommands, find_id
 from wakeful.cli.output import (
     AsJson,
     OutputZone,
+    describe_deletion,
     echo,
     fail,
     harmless,
     print_note,
-    show_deleted,
     show_done,
     show_json,
-    show_list,
     show_time_and_zone,
 )
 from wakeful.cli.server import Server, connect, to_body
 from wakeful.cli.target import origin, read_settings
 
-# `wakeful user …`: the people who use a server. For owners.
+USER = Noun(name="user")
+TOKEN = Noun(name="token")
+users = NounCommands(USER)
+tokens = NounCommands(TOKEN)
 
-
-users = typer.Typer(
-    help="List, add and remove users; for owners.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
-)
-
-UserName = Annotated[str, typer.Argument(metavar="USER", help="A user, by name, id or the beginning of the id.")]
 Role = Literal["user", "owner"]
 
 
-@users.command(name="ls")
-def list_users(_zone: OutputZone = None, as_json: AsJson = False) -> None:
-    """List all users."""
-    found = connect().get("users")
-    show_list(
-        found, found["users"], ("id", "name", "role", "timezone", "created_at"), empty="No users.", as_json=as_json
-    )
+users.ls("List all users.", ("id", "name", "role", "timezone", "created_at"), empty="No users.")
 
 
 @users.command(name="add")
@@ -61,49 +52,43 @@ def add_user(
 
 
 @users.command()
-def role(user: UserName, role: Annotated[Role, typer.Argument(help="The new role.")], as_json: AsJson = False) -> None:
+def role(
+    user: Annotated[str, USER.argument],
+    role: Annotated[Role, typer.Argument(help="The new role.")],
+    as_json: AsJson = False,
+) -> None:
     """Make a user an owner, or an owner a user."""
     server = connect()
     changed = server.patch("users", find_id(server, USER, user), body={"role": role})
     show_done(changed, f"{harmless(changed['name'])} is now {'an owner' if role == 'owner' else 'a user'}.", as_json)
 
 
-@users.command(name="rm")
-def remove_user(user: UserName, yes: Yes = False, as_json: AsJson = False) -> None:
-    """Remove a user: their tokens are revoked, their wakes cancelled and their runs stopped."""
-    server = connect()
-    found = server.get("users", find_id(server, USER, user))
-    confirm(
+def _ask_about_user(server: Server, user_id: str, _name: str) -> str:
+    found = server.get("users", user_id)
+    return (
         "Their tokens are revoked, their wakes cancelled and their runs stopped. This cannot be undone.\n"
-        f"Remove the user {harmless(found['name'])} ({found['id']})?",
-        yes,
+        f"Remove the user {harmless(found['name'])} ({found['id']})?"
     )
-    done = server.delete("users", found["id"])
-    show_deleted(done, "Removed.", as_json)
 
 
-# `wakeful token …`: access tokens of people and programs.
-
-
-tokens = typer.Typer(
-    help="List, create and revoke access tokens.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
+users.rm(
+    "Remove a user: their tokens are revoked, their wakes cancelled and their runs stopped.",
+    question=_ask_about_user,
+    tell=lambda _server, done: echo(describe_deletion(done, "Removed.")),
 )
 
-TokenName = Annotated[str, typer.Argument(metavar="TOKEN", help="A token, by name, id or the beginning of the id.")]
+
+def _mark_own(server: Server, found: dict[str, Any]) -> list[dict[str, Any]]:
+    own = server.get("me")["token_id"]
+    return [{**each, "name": f"{each['name']} (this one)"} if each["id"] == own else each for each in found["tokens"]]
 
 
-@tokens.command(name="ls")
-def list_tokens(_zone: OutputZone = None, as_json: AsJson = False) -> None:
-    """List your tokens. Their secrets are not stored, so they cannot be shown."""
-    server = connect()
-    found = server.get("tokens")
-    mine = server.get("me")["token_id"]
-    rows = [
-        {**each, "name": f"{each['name']} (this one)" if each["id"] == mine else each["name"]}
-        for each in found["tokens"]
-    ]
-    columns = ("id", "kind", "scope", "created_at", "expires_at", "name")
-    show_list(found, rows, columns, empty="No tokens.", as_json=as_json)
+tokens.ls(
+    "List your tokens. Their secrets are not stored, so they cannot be shown.",
+    ("id", "kind", "scope", "created_at", "expires_at", "name"),
+    empty="No tokens.",
+    rows=_mark_own,
+)
 
 
 @tokens.command(name="add")
@@ -137,19 +122,15 @@ def add_token(
     echo(made["secret"])
 
 
-@tokens.command(name="rm")
-def revoke_token(token: TokenName, yes: Yes = False, as_json: AsJson = False) -> None:
-    """Revoke a token; programs that use it lose access within a second."""
-    server = connect()
-    token_id = find_id(server, TOKEN, token)
-    me = server.get("me")["token_id"]
-    own = "It is the token of this command, which cannot be used afterwards. " if token_id == me else ""
-    confirm(f"{own}This cannot be undone. Revoke the token {harmless(token)}?", yes)
-    done = server.delete("tokens", token_id)
-    show_done(done, "Revoked.", as_json)
+def _ask_about_token(server: Server, token_id: str, name: str) -> str:
+    is_own = server.get("me")["token_id"] == token_id
+    warning = "It is the token of this command, which cannot be used afterwards. " if is_own else ""
+    return f"{warning}This cannot be undone. Revoke the token {name}?"
 
 
-# `wakeful login` and `wakeful open`: a browser's way in.
+tokens.rm(
+    "Revoke a token; programs that use it lose access within a second.", question=_ask_about_token, tell="Revoked."
+)
 
 
 User = Annotated[

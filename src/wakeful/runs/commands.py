@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from wakeful.cli.arguments import WAKE, find_id, find_session_id
-from wakeful.cli.output import AsJson, OutputZone, PageOption, in_words, show_list
+from wakeful.cli.nouns import WAKE, find_id, find_session_id
+from wakeful.cli.output import AsJson, Limit, OutputZone, PageOption, in_words, show_list
 from wakeful.cli.server import connect
 
 
@@ -14,7 +14,7 @@ def runs(
     agent: Annotated[str | None, typer.Option(help="Only this agent's, by id or name.")] = None,
     wake: Annotated[str | None, typer.Option(help="Only runs of this wake.")] = None,
     session: Annotated[str | None, typer.Option(help="Only runs in this session.")] = None,
-    limit: Annotated[int, typer.Option(help="How many at most.", min=1, max=200)] = 50,
+    limit: Limit = 50,
     page: PageOption = None,
     _zone: OutputZone = None,
     as_json: AsJson = False,

@@ -1,13 +1,14 @@
-"""`wakeful session …`: list, read and change sessions."""
+"""`wakeful session …`, and `wakeful search`, which finds messages and sessions by their words."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from wakeful.cli.arguments import SESSION, Yes, confirm, find_id
+from wakeful.cli.nouns import SESSION, NounCommands, find_id
 from wakeful.cli.output import (
     AsJson,
+    Limit,
     OutputZone,
     PageOption,
     echo,
@@ -19,16 +20,11 @@ from wakeful.cli.output import (
     show_list,
     show_time,
 )
-from wakeful.cli.server import connect
+from wakeful.cli.server import Server, connect
 
-app = typer.Typer(
-    help="List, read and change sessions.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
-)
+app = NounCommands(SESSION)
 
-SessionId = Annotated[
-    str,
-    typer.Argument(metavar="SESSION", help="A session, by id or the beginning of it; `wakeful session ls` shows ids."),
-]
+SessionId = Annotated[str, SESSION.argument]
 
 
 @app.command(name="ls")
@@ -36,7 +32,7 @@ def list_sessions(
     search: Annotated[str | None, typer.Option(help="Only those with these words in the title.")] = None,
     agent: Annotated[str | None, typer.Option(help="Only this agent's, by id or name.")] = None,
     booked: Annotated[bool, typer.Option("--booked", help="Only those with a pending recall.")] = False,
-    limit: Annotated[int, typer.Option(help="How many at most.", min=1, max=200)] = 50,
+    limit: Limit = 50,
     page: PageOption = None,
     _zone: OutputZone = None,
     as_json: AsJson = False,
@@ -114,22 +110,15 @@ def rename(
     show_done(changed, f"Renamed to {harmless(changed['title'])}.", as_json)
 
 
-@app.command()
-def rm(session: SessionId, yes: Yes = False, as_json: AsJson = False) -> None:
-    """Delete a session: its run is stopped and its wakes are cancelled."""
-    server = connect()
-    found = server.get("sessions", find_id(server, SESSION, session))
-    named = harmless(found["title"] or "(untitled)")
-    confirm(
+def _ask_about_session(server: Server, session_id: str, _name: str) -> str:
+    found = server.get("sessions", session_id)
+    return (
         f"Its {len(found['messages'])} messages are deleted and its wakes are cancelled. This cannot be undone.\n"
-        f"Delete the session {named}?",
-        yes,
+        f"Delete the session {harmless(found['title'] or '(untitled)')}?"
     )
-    done = server.delete("sessions", found["id"])
-    show_done(done, "Deleted.", as_json)
 
 
-# `wakeful search`: find messages and sessions by their words.
+app.rm("Delete a session: its run is stopped and its wakes are cancelled.", question=_ask_about_session)
 
 
 def search(
@@ -137,7 +126,7 @@ def search(
         list[str],
         typer.Argument(metavar="WORDS", help='Words that must all occur; put a "quoted phrase" in single quotes.'),
     ],
-    limit: Annotated[int, typer.Option(help="How many at most.", min=1, max=200)] = 20,
+    limit: Limit = 20,
     page: PageOption = None,
     _zone: OutputZone = None,
     as_json: AsJson = False,

@@ -7,11 +7,13 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from wakeful.cli.arguments import WAKE, find_id, find_session_id, read_seconds, show_seconds
+from wakeful.cli.arguments import read_seconds, show_seconds
 from wakeful.cli.commands import send_zone
+from wakeful.cli.nouns import WAKE, Commands, find_id, find_session_id
 from wakeful.cli.output import (
     WRONG,
     AsJson,
+    Limit,
     OutputZone,
     PageOption,
     echo,
@@ -32,9 +34,7 @@ from wakeful.cli.server import Server, connect, to_body
 # `wakeful wake …`: book, list and change wakes.
 
 
-app = typer.Typer(
-    help="Book, list and change wakes.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
-)
+app = Commands()
 
 WakeId = Annotated[str, typer.Argument(help="A wake, by its id or the beginning of it; `wakeful wake ls` shows ids.")]
 Every = Annotated[str | None, typer.Option(help="recall: repeat after this long: 15m, 2h, 3 days, or seconds.")]
@@ -143,7 +143,7 @@ def list_wakes(
     ] = None,
     every_status: Annotated[bool, typer.Option("--all", help="Also wakes that are over.")] = False,
     agent: Annotated[str | None, typer.Option(help="Only this agent's, by id or name.")] = None,
-    limit: Annotated[int, typer.Option(help="How many at most.", min=1, max=200)] = 50,
+    limit: Limit = 50,
     page: PageOption = None,
     _zone: OutputZone = None,
     as_json: AsJson = False,

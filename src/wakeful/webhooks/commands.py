@@ -1,13 +1,14 @@
 """`wakeful webhook …`: messages about events to other systems."""
 
-import sys
 from typing import Annotated
 
 import typer
 
-from wakeful.cli.arguments import WEBHOOK, Yes, confirm, find_id
+from wakeful.cli.arguments import read_secret
+from wakeful.cli.nouns import Noun, NounCommands, find_id
 from wakeful.cli.output import (
     AsJson,
+    Limit,
     OutputZone,
     PageOption,
     echo,
@@ -16,23 +17,13 @@ from wakeful.cli.output import (
     show_done,
     show_json,
     show_list,
-    show_one,
 )
 from wakeful.cli.server import connect, to_body
 
-app = typer.Typer(
-    help="Tell other systems of runs and notifications.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+WEBHOOK = Noun(name="webhook")
+app = NounCommands(WEBHOOK)
 
-Named = Annotated[
-    str,
-    typer.Argument(
-        metavar="WEBHOOK", help="A webhook, by name, id or the beginning of the id; `wakeful webhook ls` shows them."
-    ),
-]
+Named = Annotated[str, WEBHOOK.argument]
 _EVENTS = "run.finished, run.failed, wake.missed, loop.ended, notification"
 
 
@@ -52,12 +43,10 @@ def add(
 ) -> None:
     """Add a webhook, and print the secret of its signatures, which is shown only once."""
     server = connect()
-    if url in (None, "-"):
-        url = typer.prompt("Address", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline().strip()
     body = to_body(
         {
             "name": name,
-            "url": url,
+            "url": read_secret("Address") if url in (None, "-") else url,
             "events": event or ["run.failed", "notification"],
             "agent_id": server.agent_id(agent),
             "enabled": not off,
@@ -72,71 +61,30 @@ def add(
     print_note(f"Try it with `wakeful webhook test {made['id']}`.")
 
 
-@app.command(name="ls")
-def list_webhooks(_zone: OutputZone = None, as_json: AsJson = False) -> None:
-    """List your webhooks, when each was last used, and its last error."""
-    found = connect().get("webhooks")
-    columns = ("id", "name", "url", "events", "enabled", "last_sent_at", "last_error")
-    empty = "No webhooks. Add one with `wakeful webhook add NAME URL`."
-    show_list(found, found["webhooks"], columns, empty=empty, as_json=as_json)
-
-
-@app.command()
-def show(webhook: Named, _zone: OutputZone = None, as_json: AsJson = False) -> None:
-    """Show a webhook. Of its address only the host is shown."""
-    server = connect()
-    found = server.get("webhooks", find_id(server, WEBHOOK, webhook))
-    show_json(found) if as_json else show_one(found)
-
-
-@app.command(name="test")
-def try_out(webhook: Named, as_json: AsJson = False) -> None:
-    """Send a test message; exit 0 only if it was accepted."""
-    server = connect()
-    did = server.post("webhooks", find_id(server, WEBHOOK, webhook), "test")
-    reason = f": {harmless(did['last_error'])}" if did["last_error"] else ""
-    show_done(did, f"{did['status']}{reason}", as_json)
-    if did["status"] != "sent":
-        raise typer.Exit(1)
-
-
-@app.command()
-def rotate(webhook: Named, as_json: AsJson = False) -> None:
-    """Replace the secret of a webhook. For 24 hours messages are signed with the one before too."""
-    server = connect()
-    made = server.post("webhooks", find_id(server, WEBHOOK, webhook), "rotate")
-    if as_json:
-        show_json(made)
-        return
-    echo(f"secret  {made['secret']}")
-    print_note("For 24 hours messages are signed with the secret before too.")
-
-
-@app.command()
-def off(webhook: Named, as_json: AsJson = False) -> None:
-    """Switch a webhook off, and give up what waits to be sent."""
-    _switch(webhook, False, as_json)
-
-
-@app.command()
-def on(webhook: Named, as_json: AsJson = False) -> None:
-    """Switch a webhook on."""
-    _switch(webhook, True, as_json)
-
-
-@app.command()
-def rm(webhook: Named, yes: Yes = False, as_json: AsJson = False) -> None:
-    """Delete a webhook with its deliveries."""
-    server = connect()
-    webhook_id = find_id(server, WEBHOOK, webhook)
-    confirm(f"Its address cannot be shown again. Delete the webhook {harmless(webhook)}?", yes)
-    show_done(server.delete("webhooks", webhook_id), "Deleted.", as_json)
+app.ls(
+    "List your webhooks, when each was last used, and its last error.",
+    ("id", "name", "url", "events", "enabled", "last_sent_at", "last_error"),
+    empty="No webhooks. Add one with `wakeful webhook add NAME URL`.",
+)
+app.show("Show a webhook. Of its address only the host is shown.")
+app.test("Send a test message; exit 0 only if it was accepted.", outcome="status", reason="last_error")
+app.act(
+    "rotate",
+    "Replace the secret of a webhook. For 24 hours messages are signed with the one before too.",
+    tell="secret  {secret}",
+    note="For 24 hours messages are signed with the secret before too.",
+)
+app.switch(off="Switch a webhook off, and give up what waits to be sent.", on="Switch a webhook on.")
+app.rm(
+    "Delete a webhook with its deliveries.",
+    question="Its address cannot be shown again. Delete the webhook {}?",
+)
 
 
 @app.command()
 def deliveries(
     webhook: Named,
-    limit: Annotated[int, typer.Option(help="How many at most.", min=1, max=200)] = 50,
+    limit: Limit = 50,
     page: PageOption = None,
     _zone: OutputZone = None,
     as_json: AsJson = False,
@@ -158,9 +106,3 @@ def replay(
     server = connect()
     did = server.post("webhooks", find_id(server, WEBHOOK, webhook), "deliveries", delivery, "replay")
     show_done(did, f"It is sent again. `wakeful webhook deliveries {harmless(webhook)}` shows the result.", as_json)
-
-
-def _switch(webhook: str, enabled: bool, as_json: bool) -> None:
-    server = connect()
-    changed = server.patch("webhooks", find_id(server, WEBHOOK, webhook), body={"enabled": enabled})
-    show_done(changed, f"{changed['name']} is {'on' if enabled else 'off'}.", as_json)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from wakeful.cli.arguments import find_session_id, read_seconds
+from wakeful.cli.arguments import read_seconds
+from wakeful.cli.nouns import find_session_id
 from wakeful.cli.output import WRONG, AsJson, Failed, echo, fail, in_words, printable, show_json
 from wakeful.cli.server import Server, connect
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
-from wakeful.cli.arguments import SESSION, WAKE, find_id
 from wakeful.cli.chat.screen import Screen, View
+from wakeful.cli.nouns import SESSION, WAKE, find_id
 from wakeful.cli.output import Failed, Refused, fail, in_words, show_time
 from wakeful.cli.server import Server
 from wakeful.cli.target import tls_context
