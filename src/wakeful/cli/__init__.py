@@ -1,1 +1,1 @@
-"""What all commands share: the list of commands, the server to talk to, arguments, output, and the chat."""
+"""Shared by all commands: the list of commands, the server to talk to, arguments, output, and the chat."""

@@ -1,1 +1,1 @@
-"""What every package may import: types, errors, events, time, texts, the hub."""
+"""Importable from every package: types, errors, events, time, texts, the hub."""

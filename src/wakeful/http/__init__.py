@@ -1,1 +1,1 @@
-"""What all routes share: authentication, errors, limits, shapes, the files of the page."""
+"""Shared by all routes: authentication, errors, limits, shapes, the files of the page."""
