@@ -262,7 +262,7 @@ class Completions:
             is_found = found is not None or key is not None
             return Asked(run=run, session_id=session.id, after=after, is_found=is_found)
 
-        return await self._runs.write_or_note(work, now)
+        return await self._runs.write_or_mark_present(work, now)
 
     async def _stop(self, run: Run) -> None:
         try:

@@ -219,7 +219,7 @@ WEBHOOK_MESSAGES = Table(WebhookMessage)
 ADDED_WAKE = WAKES.rows_of("add_wakes")
 MOVED_WAKE = WAKES.rows_of("move_wakes")
 ADDED_RUN = RUNS.rows_of("add_runs")
-NOTED_CALL = RUNS.rows_of("note_calls")
+RECORDED_CALL = RUNS.rows_of("record_calls")
 ADDED_WEBHOOK_MESSAGE = WEBHOOK_MESSAGES.rows_of("add_webhook_messages")
 
 

@@ -137,9 +137,9 @@ class Presence:
     async def end_all_of_nodes(self) -> None:
         await self._statements.fetch("end_presence_of_nodes", {})
 
-    async def forget(self, now: datetime, latest: datetime) -> None:
-        """Forget what has ended, or would end later than anything that is saved now."""
-        await self._statements.fetch("forget_presence", {"now": to_micros(now), "latest": to_micros(latest)})
+    async def delete_expired(self, now: datetime, latest: datetime) -> None:
+        """Delete what has ended, or would end later than anything that is saved now."""
+        await self._statements.fetch("delete_expired_presence", {"now": to_micros(now), "latest": to_micros(latest)})
 
     async def hold(self, ended: Sequence[Run], now: datetime, until: datetime) -> None:
         """Let no queued wake start before an instant in the sessions of these runs, if a person is present there."""
@@ -184,9 +184,9 @@ class ClientSessionRows:
     async def save(self, session: ClientSession) -> None:
         await self._statements.fetch("save_client_session", CLIENT_SESSIONS.write(session))
 
-    async def forget(self, before: datetime) -> None:
-        """Forget the sessions whose client last wrote before an instant; the sessions themselves stay."""
-        await self._statements.fetch("forget_client_sessions", {"before": to_micros(before)})
+    async def delete_old(self, before: datetime) -> None:
+        """Delete the rows of sessions whose client last wrote before an instant; the sessions themselves stay."""
+        await self._statements.fetch("delete_old_client_sessions", {"before": to_micros(before)})
 
 
 # The search index in the store: texts by their terms, and how far the index has been built.

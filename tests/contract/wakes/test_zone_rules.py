@@ -60,7 +60,7 @@ async def restart(harness, *, at=None):
 
 async def start(harness):
     """Do what a start does before anything fires."""
-    return await harness.node.engine.upkeep.zone_rules.look()
+    return await harness.node.engine.upkeep.zone_rules.follow_changes()
 
 
 async def test_a_cron_wake_keeps_its_wall_clock_time_and_why_says_so(backend_settings, data):
