@@ -8,12 +8,12 @@ from datetime import timedelta
 
 from wakeful.core.clock import STEP, Clock
 from wakeful.core.errors import Unavailable
-from wakeful.core.records import KEPT
 from wakeful.core.types import FOREVER
 from wakeful.delivery.service import Outbox
 from wakeful.hooks.rules import KEEP_PAYLOAD
 from wakeful.notices import texts as notices_texts
 from wakeful.operations.storage import OldData, Retention, Vacuum
+from wakeful.store.completions import KEPT
 from wakeful.store.hooks import KEEP
 from wakeful.store.store import Store, Tx
 from wakeful.wakes.recalls import Recalls

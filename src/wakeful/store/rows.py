@@ -12,7 +12,6 @@ import orjson
 from wakeful.core.records import (
     Allowance,
     Approval,
-    ClientSession,
     Hook,
     HookDelivery,
     Model,
@@ -207,7 +206,6 @@ UPLOADS = Table(Upload)
 FOUND = Table(Found)
 APPROVALS = Table(Approval)
 ALLOWANCES = Table(Allowance)
-CLIENT_SESSIONS = Table(ClientSession)
 MODELS = Table(Model, key="encrypted_key")
 MODEL_TESTS = Table(ModelTest)
 HOOKS = Table(Hook, secret="encrypted_secret", old_secret="encrypted_old_secret")
