@@ -106,11 +106,11 @@ class Engine:
         """Recover runs that a crash left behind, then start the tasks."""
         if not self._is_shared:
             # No other process can work on an embedded store, so every run that one held is free.
-            await self.firing.forget_ephemeral()
+            await self.firing.cancel_ephemeral()
             await self._presence.end_all_of_nodes()
             while await self.firing.recover(every_other_owner=True):
                 pass
-        await self.upkeep.zone_rules.look()  # before a wake fires that is due by the old rules alone
+        await self.upkeep.zone_rules.follow_changes()  # before a wake fires that is due by the old rules alone
         await self._directories.arrive()
         await self._nodes.arrive()
         self._heartbeat.start()

@@ -128,8 +128,8 @@ class Gate:
 
     async def _identify_ticket(self, scope: Scope, ticket: str, client: str) -> Identity:
         if scope["type"] == "websocket":
-            return self._count_wrong(await self._accounts.take_ticket(ticket), client, WrongPass("ticket"))
-        identity = await self._accounts.take_ticket(ticket, target_of(scope))
+            return self._count_wrong(await self._accounts.use_ticket(ticket), client, WrongPass("ticket"))
+        identity = await self._accounts.use_ticket(ticket, target_of(scope))
         return self._count_wrong(identity, client, WrongPass("download"))
 
     def _count_wrong(self, identity: Identity | None, client: str, error: WakefulError) -> Identity:

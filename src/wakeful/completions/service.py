@@ -26,7 +26,7 @@ from wakeful.core import ids
 from wakeful.core.clock import Clock
 from wakeful.core.errors import Conflict, Invalid, Unavailable, WakefulError
 from wakeful.core.identity import Identity
-from wakeful.core.records import WAIT_SECONDS, Attached, ClientSession, StillBusy
+from wakeful.core.records import WAIT_SECONDS, Attached, SideAnswer, StillBusy
 from wakeful.core.types import Agent, Message, Rules, Run, RunUsage, Session
 from wakeful.operations.metrics import Metrics
 from wakeful.runs.brake import check_brake
@@ -34,6 +34,7 @@ from wakeful.runs.rules import current_version
 from wakeful.runs.service import NOTHING, RunService, name_images
 from wakeful.sessions.reading import all_messages
 from wakeful.sessions.service import SessionBusy
+from wakeful.store.completions import ClientSession
 from wakeful.store.runs import NoSuchRun
 from wakeful.store.store import Store, Tx
 from wakeful.stream.service import Following, Frame
@@ -71,18 +72,6 @@ class Completion:
     finish_reason: Literal["stop", "length"] = "stop"
     input_tokens: int = 0
     output_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SideAnswer:
-    """A model's answer outside of any run, and its usage."""
-
-    text: str
-    model: str
-    input_tokens: int
-    output_tokens: int
-    cost_micros: int | None
-    seconds: float
 
 
 AskAside = Callable[[Agent, str, str], Awaitable[SideAnswer]]  # the agent, a system prompt and a message
@@ -262,7 +251,7 @@ class Completions:
             is_found = found is not None or key is not None
             return Asked(run=run, session_id=session.id, after=after, is_found=is_found)
 
-        return await self._runs.write_or_note(work, now)
+        return await self._runs.write_or_mark_present(work, now)
 
     async def _stop(self, run: Run) -> None:
         try:

@@ -424,19 +424,16 @@ class Outcome:
     error: str | None = None
 
 
-KEPT = timedelta(days=30)  # after the last message
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientSession:
-    """A session that a program goes on with, and the last message it sent there."""
+class SideAnswer:
+    """A model's answer outside of any run, and its usage."""
 
-    session_id: str
-    user_id: str
-    client_key: str | None
-    history_key: str
-    run_id: str
-    at: datetime
+    text: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cost_micros: int | None
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -169,7 +169,7 @@ async def _end_process_state(store: Store, clock: Clock) -> None:
     """End what lasts only as long as a server, as its next start would."""
 
     async def work(tx: Tx) -> None:
-        await tx.wakes.forget_ephemeral(clock.now())
+        await tx.wakes.cancel_ephemeral(clock.now())
         await tx.presence.end_all_of_nodes()
 
     await store.write(work)

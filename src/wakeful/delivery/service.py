@@ -248,7 +248,7 @@ class Deliverer:
     async def mark_delivered(self, notice_id: str) -> datetime:
         """Record that a notice was delivered, retrying until the store answers, so that no node delivers it again."""
         now = self._clock.now()
-        await insist(lambda: self._store.write(lambda tx: tx.notices.settle(notice_id, now), is_synced=False))
+        await insist(lambda: self._store.write(lambda tx: tx.notices.mark_delivered(notice_id, now), is_synced=False))
         return now
 
 
@@ -311,7 +311,7 @@ class Outbox:
     async def _deliver(self, notice_id: str) -> None:
         now, before = self._clock.now(), self._abandoned_before()
         try:
-            notice = await self._store.write(lambda tx: tx.notices.take(notice_id, now, before), is_synced=False)
+            notice = await self._store.write(lambda tx: tx.notices.claim(notice_id, now, before), is_synced=False)
             if notice is None:
                 return
             if now - notice.created_at < _STALE:

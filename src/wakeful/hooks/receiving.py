@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 _MINUTE = timedelta(minutes=1)
 _IN_THREAD = 64 * 1024  # bytes, from which hashing and parsing a body would hold up other requests
-_MAX_NOTED = 10_000  # hooks whose last refusal is remembered here
+_MAX_REFUSED = 10_000  # hooks whose last refusal is remembered here
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class Receiving:
         self._device_key = device_key
         self._tools_inside = tools_inside  # those of an agent that change nothing outside
         self._dummy = schemes.make_secret("github")
-        self._noted: OrderedDict[str, datetime] = OrderedDict()  # by hook: when a refusal was last saved
+        self._refused_at: OrderedDict[str, datetime] = OrderedDict()  # by hook: when a refusal was last saved
 
     async def receive(self, hook_id: str, headers: schemes.Headers, body: bytes, *, is_test: bool = False) -> Received:
         """Take a delivery: durable when this returns, with its run id. A test passes the filter of events.
@@ -75,16 +75,16 @@ class Receiving:
             locked = await tx.hooks.lock_open(hook_id)
             if locked is None:
                 raise rules.UnknownHook
-            return await self._take(tx, locked, arrived, now, is_test=is_test)
+            return await self._accept(tx, locked, arrived, now, is_test=is_test)
 
         try:
             # Repeatable: done before, it is a duplicate with the same run.
             received = await self._store.write(work, is_repeatable=True)
         except rules.DeliveryReused:
-            await self._note(hook, "delivery_id_reused", rules.reused_notice(hook, now))
+            await self._record_refusal(hook, "delivery_id_reused", rules.reused_notice(hook, now))
             raise
         except rules.TooManyDeliveries:
-            await self._note(hook, "too_many_deliveries", rules.busy_notice(hook, now))
+            await self._record_refusal(hook, "too_many_deliveries", rules.busy_notice(hook, now))
             raise
         delivery = received.delivery
         fields = {"hook_id": hook.id, "delivery": delivery.id, "run_id": delivery.run_id, "answer": received.answer}
@@ -106,7 +106,7 @@ class Receiving:
             if hook is None:
                 raise rules.UnknownHook from None
             why = refused.why if known else "wrong"
-            await self._note(hook, why, rules.refused_notice(hook, rules.REFUSALS[why], now))
+            await self._record_refusal(hook, why, rules.refused_notice(hook, rules.REFUSALS[why], now))
             raise rules.BadSignature(why) from None
 
     def _secrets_of(self, hook: Hook, now: datetime) -> list[str]:
@@ -116,7 +116,7 @@ class Receiving:
         found = [decrypt_secret(self._device_key, each, hook.id) for each in kept]
         return [each for each in found if each is not None]
 
-    async def _take(self, tx: Tx, hook: Hook, arrived: Arrived, now: datetime, *, is_test: bool) -> Received:
+    async def _accept(self, tx: Tx, hook: Hook, arrived: Arrived, now: datetime, *, is_test: bool) -> Received:
         seen = await _find_same(tx, hook, arrived)
         is_wanted = is_test or (not arrived.is_ping and rules.takes(hook, arrived.event))
         if seen is not None:
@@ -145,7 +145,7 @@ class Receiving:
             else:
                 made, hook = await self._start(tx, hook, made, now)
             await tx.hooks.add_delivery(made, arrived.body)
-        await tx.hooks.note_delivery(hook.id, hook.session_id, now)
+        await tx.hooks.record_delivery(hook.id, hook.session_id, now)
         return Received(answer=made.outcome, delivery=made)
 
     async def _start(self, tx: Tx, hook: Hook, delivery: HookDelivery, now: datetime) -> tuple[HookDelivery, Hook]:
@@ -192,20 +192,20 @@ class Receiving:
         wake = replace(wake, slot=slot, outside_sources=(f"{HOOK}{hook.name}",))
         return stamp(wake, Via(door="hook", token_id=hook.id, token_name=hook.name))
 
-    async def _note(self, hook: Hook, why: str, notice: Notice) -> None:
+    async def _record_refusal(self, hook: Hook, why: str, notice: Notice) -> None:
         """Save why a hook last refused something, with one notice a day; at most once a minute, however many come."""
         now = self._clock.now()
-        before = self._noted.get(hook.id)
+        before = self._refused_at.get(hook.id)
         if before is not None and abs(now - before) < _MINUTE:
             return
         log.warning("hook delivery refused", extra={"hook_id": hook.id, "reason": why})
-        self._noted[hook.id] = now
-        self._noted.move_to_end(hook.id)
-        if len(self._noted) > _MAX_NOTED:
-            self._noted.popitem(last=False)
+        self._refused_at[hook.id] = now
+        self._refused_at.move_to_end(hook.id)
+        if len(self._refused_at) > _MAX_REFUSED:
+            self._refused_at.popitem(last=False)
 
         async def work(tx: Tx) -> None:
-            await tx.hooks.note_refusal(hook.id, why, now)
+            await tx.hooks.record_refusal(hook.id, why, now)
             await tx.notices.add(notice)
 
         await self._store.write(work, is_synced=False, is_repeatable=True)

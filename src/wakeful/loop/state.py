@@ -200,7 +200,7 @@ class Marks:
         if source is not None:
             self.sources = add_sources(self.sources, [source])
 
-    def take_unsaved(self) -> tuple[str, ...] | None:
+    def pop_unsaved(self) -> tuple[str, ...] | None:
         """Return the sources to save with the next step; None if they are saved."""
         if self.sources == self._saved:
             return None
@@ -287,7 +287,7 @@ class RunState:
         """Add a message to the transcript, and return the event that saves it."""
         self.messages.append(self.message(role, content, data))
         # A step of a subagent is saved as one of its parent, with the marks.
-        sources = self.marks.take_unsaved() if self.depth == 0 else None
+        sources = self.marks.pop_unsaved() if self.depth == 0 else None
         return StepSaved(
             role=role, content=content, data=data, usage=self.budget.usage, outside_sources=sources, **more
         )

@@ -7,10 +7,9 @@ from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, TextPart, UserPromptPart
 from pydantic_ai.usage import RequestUsage
 
-from wakeful.completions.service import SideAnswer
 from wakeful.core.clock import Clock
 from wakeful.core.errors import StoreUnavailable, Unavailable, WakefulError
-from wakeful.core.records import Outcome
+from wakeful.core.records import Outcome, SideAnswer
 from wakeful.core.texts import first_words
 from wakeful.core.types import Agent, ClaimedRun
 from wakeful.loop.budget import Budget, PriceUnknown

@@ -8,12 +8,12 @@ from datetime import timedelta
 
 from wakeful.core.clock import STEP, Clock
 from wakeful.core.errors import Unavailable
-from wakeful.core.records import KEPT
 from wakeful.core.types import FOREVER
 from wakeful.delivery.service import Outbox
 from wakeful.hooks.rules import KEEP_PAYLOAD
 from wakeful.notices.texts import make_notice
 from wakeful.operations.storage import OldData, Retention, Vacuum
+from wakeful.store.completions import KEPT
 from wakeful.store.hooks import KEEP
 from wakeful.store.store import Store, Tx
 from wakeful.wakes.recalls import Recalls
@@ -120,10 +120,10 @@ class Upkeep:
         """Correct times that a wrong clock or other zone rules planned, cancel forgotten recalls, and finish what a
         crash or another node left undone.
         """
-        await self._wrong_clock.put_right()
-        await self.zone_rules.look()
+        await self._wrong_clock.correct()
+        await self.zone_rules.follow_changes()
         if self._retention.forget_recalls_after_days and self._is_settled():
-            await self._recalls.forget(self._retention.forget_recalls_after_days)
+            await self._recalls.cancel_forgotten(self._retention.forget_recalls_after_days)
         await self.outbox.sweep()
         if self._store.is_shared:  # another node may have deleted agents or sessions that have files here
             await self._finish_erasing()
@@ -155,12 +155,12 @@ class Upkeep:
         async def work(tx: Tx) -> None:
             await tx.sessions.delete_old_events(now - self._retention.events)
             await tx.runs.roll_up_skipped(now - self._retention.skipped, 1_000)
-            await tx.accounts.forget_ended(now, now - _KEEP_TOKENS)
+            await tx.accounts.delete_ended(now, now - _KEEP_TOKENS)
             await tx.push.drop_ended(now)
-            await tx.hooks.forget_old(now, now - KEEP, now - KEEP_PAYLOAD)
-            await tx.webhooks.forget_old(now, now - KEEP)
-            await tx.client_sessions.forget(now - KEPT)
-            await tx.booking_keys.forget(now)
+            await tx.hooks.delete_old(now, now - KEEP, now - KEEP_PAYLOAD)
+            await tx.webhooks.delete_old(now, now - KEEP)
+            await tx.client_sessions.delete_old(now - KEPT)
+            await tx.booking_keys.delete_expired(now)
 
         await self._store.write(work, is_long=True)
         await self._old_data.delete()

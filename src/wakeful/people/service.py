@@ -248,7 +248,7 @@ class Accounts:
         now = self._clock.now()
 
         async def work(tx: Tx) -> NewLogin | None:
-            taken = await tx.accounts.take_pass(digest_of(code), "login", now)
+            taken = await tx.accounts.use_pass(digest_of(code), "login", now)
             maker = taken and await tx.accounts.identity_by_token(taken.token_id, now)
             if taken is None or maker is None:
                 return None
@@ -281,7 +281,7 @@ class Accounts:
         code = proof if token is None else await self.make_login_code(token)
 
         async def work(tx: Tx) -> None:
-            taken = await tx.accounts.take_pass(digest_of(code), "login", now)
+            taken = await tx.accounts.use_pass(digest_of(code), "login", now)
             if taken is None or taken.user_id != caller.user.id:
                 raise WrongProof  # this rolls back, so a link of another person still works for them
             if await tx.accounts.identity_by_token(taken.token_id, now) is None:
@@ -301,12 +301,12 @@ class Accounts:
         """Create a short-lived ticket that opens one socket as the caller or, with a target, downloads that URL."""
         return await self._make_pass(caller, _purpose(target), caller.user.id, TICKET_LASTS, target)
 
-    async def take_ticket(self, ticket: str, target: str | None = None) -> Identity | None:
+    async def use_ticket(self, ticket: str, target: str | None = None) -> Identity | None:
         """Use a ticket up, and return the identity that created it."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Identity | None:
-            taken = await tx.accounts.take_pass(_digest(ticket, target), _purpose(target), now)
+            taken = await tx.accounts.use_pass(_digest(ticket, target), _purpose(target), now)
             return None if taken is None else await tx.accounts.identity_by_token(taken.token_id, now)
 
         return await self._store.write(work)

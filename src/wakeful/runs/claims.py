@@ -68,7 +68,7 @@ class Claims:
         self._renewed_at = clock.monotonic()
         self._is_failing = False  # to renew
         self._behind_until = self._renewed_at
-        self._note_together = Together(self._note_calls)
+        self._record_together = Together(self._record_calls)
 
     @property
     def lease(self) -> timedelta:
@@ -110,9 +110,9 @@ class Claims:
         # A claim that a power failure undoes is made again; the first step that the run saves makes it durable.
         return await self._store.write(work, is_synced=False, is_single=True)
 
-    async def note_call(self, run: Run) -> None:
+    async def record_call(self, run: Run) -> None:
         """Count this start of a run as an attempt, before its first model or tool call; raise if it is not ours."""
-        if not await self._note_together(run):
+        if not await self._record_together(run):
             raise LeaseLost(run)
 
     async def saved_steps(self, run: Run) -> list[Message]:
@@ -158,7 +158,7 @@ class Claims:
     def is_store_away(self) -> bool:
         return self._store.health.problem is not None
 
-    async def give_back_all_but(self, claims: Collection[tuple[str, int]]) -> int:
+    async def release_all_but(self, claims: Collection[tuple[str, int]]) -> int:
         """Release every run that is ours in the store besides these (run id, fence), not counted as an attempt."""
 
         async def work(tx: Tx) -> int:
@@ -210,13 +210,13 @@ class Claims:
 
     async def open_heartbeat(self) -> SideConnection:
         """Open the connection that renews the leases; it belongs to the thread that calls this."""
-        with self._failures_noted():
+        with self._recording_failures():
             return await self._store.side_connection()
 
     async def renew(self, connection: SideConnection) -> set[tuple[str, int]]:
         """Renew all our leases and return the runs that are still ours, each with its fence."""
         until, asked = self._clock.now() + self._lease, self._clock.monotonic()
-        with self._failures_noted():
+        with self._recording_failures():
             rows = await connection.fetch("renew_leases", {"owner": self.owner, "lease_until": to_micros(until)})
         if self._is_failing and asked - self._renewed_at > self._lease.total_seconds() * 2 / 3:
             self._behind_until = asked + self._lease.total_seconds() / 3
@@ -226,17 +226,17 @@ class Claims:
         return {(row["id"], row["fence"]) for row in rows}
 
     @contextmanager
-    def _failures_noted(self) -> Generator[None]:
+    def _recording_failures(self) -> Generator[None]:
         try:
             yield
         except StoreUnavailable:
             self._is_failing = True
             raise
 
-    async def _note_calls(self, runs: Sequence[Run]) -> list[bool]:
+    async def _record_calls(self, runs: Sequence[Run]) -> list[bool]:
         # Not synced: it survives a crash of the process, and after a power failure one attempt more is harmless.
         ours = await self._store.write(
-            lambda tx: tx.runs.note_calls(runs), is_synced=False, is_single=True, is_repeatable=True
+            lambda tx: tx.runs.record_calls(runs), is_synced=False, is_single=True, is_repeatable=True
         )
         return [run.id in ours for run in runs]
 
@@ -254,7 +254,7 @@ class Claims:
             for ending in endings:
                 if ending.run.id in ours and ending.outcome.status != "failed":
                     _say_end(tx, ending, now)  # before its wake's next time, which would come between its frames
-            await tx.wakes.settle(settled, now)
+            await tx.wakes.mark_finished(settled, now)
             await hold_wakes(tx, [run for run, _ in outcomes if run.id in ours], now, self._rules)
             for ending in endings:
                 if ending.run.id in ours:
@@ -275,12 +275,12 @@ class Claims:
                 await tx.sessions.append(_message(run, step, ids.new_id(now), now))
             await _save_facts(tx, run, step)
         if outcome.status == "failed":
-            await note_failure(tx, run, outcome.reason, outcome.error, now, self._rules)
+            await record_failure(tx, run, outcome.reason, outcome.error, now, self._rules)
             _say_end(tx, ending, now)  # after its wake has failed: clients load the session again on this frame
             return
         if outcome.note == "unkept_promise":
-            await note_unkept_promise(tx, run, now)
-        await note_loop_end(tx, run, now)
+            await add_unkept_promise_notice(tx, run, now)
+        await add_loop_end_notice(tx, run, now)
 
 
 async def _save_facts(tx: Tx, run: ClaimedRun, step: StepSaved) -> None:
@@ -323,7 +323,7 @@ async def cancel_wake(tx: Tx, wake: Wake, reason: str | None, now: datetime, *, 
     after = lifecycle.cancel(wake, reason, now)
     await tx.runs.end_queued_of_wakes([wake.id], "skipped", run_reason, now)
     await tx.wakes.move([(after, "cancelled")])
-    await tx.notices.record([lifecycle.say_cancelled(wake, reason, now)])
+    await tx.notices.record([lifecycle.explain_cancelled(wake, reason, now)])
     return after
 
 
@@ -349,10 +349,10 @@ async def end_wake(
         await tx.wakes.move([(replace(wake, status=status, reason=reason, error=error, updated_at=now), action)])
     elif status == "skipped":
         await tx.wakes.move([(replace(wake, updated_at=max(wake.updated_at, now)), "skipped")])
-    return await note_loop_end(tx, run, now)
+    return await add_loop_end_notice(tx, run, now)
 
 
-async def note_loop_end(tx: Tx, run: Run, now: datetime) -> bool:
+async def add_loop_end_notice(tx: Tx, run: Run, now: datetime) -> bool:
     """Add one notice when an agent that booked its own next runs has no further one, not even a person's.
 
     Call it after the run's row and its wake were saved. It reads nothing for runs that the agent did not book.
@@ -372,7 +372,7 @@ async def note_loop_end(tx: Tx, run: Run, now: datetime) -> bool:
     return True
 
 
-async def note_unkept_promise(tx: Tx, run: Run, now: datetime) -> None:
+async def add_unkept_promise_notice(tx: Tx, run: Run, now: datetime) -> None:
     """Add a notice about a run that promised later work and booked nothing."""
     with suppress(NoSuchAgent):
         agent = await tx.agents.get(run.agent_id, run.user_id)
@@ -385,7 +385,7 @@ async def _goes_on(tx: Tx, run: Run, now: datetime) -> bool:
     return waiting is not None or await tx.runs.is_another_under_way(run, now)
 
 
-async def note_failure(tx: Tx, run: Run, reason: str | None, error: str | None, now: datetime, rules: Rules) -> None:
+async def record_failure(tx: Tx, run: Run, reason: str | None, error: str | None, now: datetime, rules: Rules) -> None:
     """Fail a run's wake if it fires once, and tell its owner; a recurring one continues, later if it keeps failing."""
     if run.wake_id is None:
         return

@@ -55,5 +55,5 @@ async def _end_page(tx: Tx, gone: Gone, now: datetime, after: tuple[datetime, st
     await tx.runs.end_queued_of_wakes([wake.id for wake in page], "skipped", gone.reason, now)
     ended = [lifecycle.cancel(wake, gone.reason, now) for wake in page]
     moved = await tx.wakes.move([(wake, "cancelled") for wake in ended])
-    await tx.notices.record([lifecycle.say_cancelled(wake, gone.reason, now) for wake in ended if wake.id in moved])
+    await tx.notices.record([lifecycle.explain_cancelled(wake, gone.reason, now) for wake in ended if wake.id in moved])
     return page

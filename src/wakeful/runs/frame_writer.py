@@ -74,7 +74,7 @@ class FrameWriter:
         """Return when all frames so far are saved and published."""
         await self._write(None)
 
-    def take_unsaved(self) -> list[RunFrame]:
+    def pop_unsaved(self) -> list[RunFrame]:
         """Return the unsaved frames after the block; they are saved with the end of the run."""
         self._close_merged()
         unsaved, self._waiting = self._waiting, []

@@ -46,7 +46,7 @@ class _Held:
 
     run: ClaimedRun
     limit: timedelta
-    teller: FrameWriter
+    frame_writer: FrameWriter
     stop: Stop = field(default_factory=Stop)
     claimed_at: float = field(default_factory=time.monotonic)
     given_up: Literal["lost", "released"] | None = None  # no longer ours, so not finished here
@@ -187,7 +187,7 @@ class Runner:
     async def _release_strays(self) -> None:
         # An open claim may have been made, and its answer lost on the way. What we do not know of is free.
         if self._is_claim_open or self._has_strays:
-            await self.claims.give_back_all_but({held.claim for held in self._held.values()})
+            await self.claims.release_all_but({held.claim for held in self._held.values()})
         self._is_claim_open = self._has_strays = False
 
     def _look_once_more(self) -> None:
@@ -215,7 +215,7 @@ class Runner:
         for tries_left in reversed(range(_DRAIN_TRIES)):
             try:
                 finishing = {held.claim for held in self._held.values() if held.is_finishing}
-                await self.claims.give_back_all_but(finishing)
+                await self.claims.release_all_but(finishing)
             except Unavailable as error:
                 if tries_left:
                     await asyncio.sleep(PAUSE)
@@ -240,7 +240,7 @@ class Runner:
         for held in list(self._held.values()):
             is_ours = held.claim in ours or held.claimed_at >= began
             if not is_ours and not held.is_finishing and held.given_up is None:
-                self._note_lost(held)
+                self._report_lost(held)
                 held.give_up("lost")
         unheld = ours - {held.claim for held in self._held.values()}
         strays = unheld & self._unheld  # else it has only just been claimed, or has just ended
@@ -260,7 +260,7 @@ class Runner:
         stale = self._held.get(claimed.run.id)
         if stale is not None:  # we lost the lease unnoticed, as after a suspend, and claimed the run again
             stale.give_up("lost")
-        held = _Held(run=claimed.run, limit=claimed.limit, teller=FrameWriter(partial(self._save, claimed.run)))
+        held = _Held(run=claimed.run, limit=claimed.limit, frame_writer=FrameWriter(partial(self._save, claimed.run)))
         self._held[claimed.run.id] = held
         held.task = asyncio.create_task(self._carry_out(held), name=f"run-{claimed.run.id}")
         self._on_started(claimed.run)
@@ -284,7 +284,7 @@ class Runner:
             if outcome is not None:
                 held.is_finishing = True
                 self._nudged.set()  # its slot is free while its end is written: the next claim need not wait for that
-                frame, unsaved = _last_words(held, outcome), held.teller.take_unsaved()
+                frame, unsaved = _closing_frame(held, outcome), held.frame_writer.pop_unsaved()
                 finish = partial(self.claims.finish, last_step=held.last_step, unsaved=unsaved)
                 if await insist(lambda: finish(held.run, outcome, frame), Unavailable):
                     self._log_end(held, outcome)
@@ -301,14 +301,14 @@ class Runner:
         try:
             return await self._follow(held)
         except LeaseLost:
-            self._note_lost(held)
+            self._report_lost(held)
             return None
 
     async def _follow(self, held: _Held) -> Outcome | None:
         # A bare timer: asyncio.timeout costs several times as much, and every run has one.
         limit = asyncio.get_running_loop().call_later(held.limit.total_seconds(), held.end_at_limit)
         try:
-            async with held.teller:
+            async with held.frame_writer:
                 reason = await self._listen(held)
         except LeaseLost:
             raise
@@ -350,7 +350,7 @@ class Runner:
             return Outcome(status="stopped", reason="stopped")
         return Outcome(status="success", reason=reason, note=reason)
 
-    def _note_lost(self, held: _Held) -> None:
+    def _report_lost(self, held: _Held) -> None:
         log.warning("lease lost", extra={"run_id": held.run.id, "fence": held.run.fence})
         self._on_lost()
 
@@ -400,7 +400,7 @@ class Runner:
         reason: RunNote | None = None
         # Every claim raises the fence, so an earlier attempt may have left steps.
         steps = await insist(lambda: self.claims.saved_steps(run), Unavailable) if run.fence > 1 else []
-        before_call = partial(self._note_call, held)
+        before_call = partial(self._record_call, held)
         async with contextlib.aclosing(self.executor.execute(run, steps, held.stop, before_call)) as events:
             async for event in events:
                 match event:
@@ -410,20 +410,20 @@ class Runner:
                         held.is_finishing = True
                     case StepSaved():
                         held.usage = event.usage or held.usage
-                        await held.teller.save(event)
+                        await held.frame_writer.save(event)
                     case EndedEarly():
                         reason = event.reason
                     case StreamEnd():  # published with the finishing commit, not before
                         held.end = event
                     case _:
-                        await held.teller.say(event)
+                        await held.frame_writer.say(event)
         return reason
 
-    async def _note_call(self, held: _Held) -> None:
+    async def _record_call(self, held: _Held) -> None:
         if not held.has_called:
             traceparent = held.span.traceparent
             run = held.run if traceparent is None else replace(held.run, traceparent=traceparent)
-            await insist(lambda: self.claims.note_call(run), Unavailable)
+            await insist(lambda: self.claims.record_call(run), Unavailable)
             held.has_called = True
 
     async def _save(self, run: ClaimedRun, step: StepSaved | None, frames: Sequence[RunFrame]) -> None:
@@ -462,11 +462,11 @@ def _end_of(held: _Held, outcome: Outcome) -> tuple[tuple[str, ...], tuple[objec
     return (names, values) if trace_id is None else ((*names, "trace_id"), (*values, trace_id))
 
 
-def _last_words(held: _Held, outcome: Outcome) -> RunFrame | None:
+def _closing_frame(held: _Held, outcome: Outcome) -> RunFrame | None:
     """Return the frame that ends the stream of a run; a run that has sent no frame needs none."""
     if outcome.status == "success":
         return held.end
-    if not held.teller.has_spoken and held.run.fence == 1:
+    if not held.frame_writer.has_spoken and held.run.fence == 1:
         return None
     if outcome.status == "stopped":
         return StreamStopped()

@@ -20,7 +20,7 @@ from wakeful.homes.directories import Directories
 from wakeful.runs.brake import check_brake
 from wakeful.runs.rules import NotFromAWake, NothingToContinue, ReplacedByVersion, RunTexts, find_last_asked, texts_of
 from wakeful.runs.stopping import Stopping
-from wakeful.sessions.presence import note_writing
+from wakeful.sessions.presence import mark_present
 from wakeful.sessions.reading import all_messages
 from wakeful.sessions.service import SessionBusy
 from wakeful.store.store import Store, Tx
@@ -70,7 +70,7 @@ class RunService:
             session = await tx.sessions.get(session_id, user_id)
             return await self.add(tx, session, content, images, attached, now, via)
 
-        return await self.write_or_note(work, now)
+        return await self.write_or_mark_present(work, now)
 
     async def add(
         self,
@@ -139,7 +139,7 @@ class RunService:
             await _supersede(tx, message_id, new, run)
             return run
 
-        return await self.write_or_note(work, now)
+        return await self.write_or_mark_present(work, now)
 
     async def _add(
         self,
@@ -182,17 +182,17 @@ class RunService:
         if busy is not None:
             raise SessionBusy(busy)
         await tx.runs.add([run])
-        await note_writing(tx, session.id, now, self._rules)
+        await mark_present(tx, session.id, now, self._rules)
         return run, placed
 
-    async def write_or_note(self, work: Callable[[Tx], Coroutine[Any, Any, T]], now: datetime) -> T:
+    async def write_or_mark_present(self, work: Callable[[Tx], Coroutine[Any, Any, T]], now: datetime) -> T:
         """Do work that adds a message; if a run is in its way, note that someone is there who wants to write."""
         try:
             return await self._store.write(work)
         except SessionBusy as busy:  # a retry after that run's end goes before queued wakes
             session_id = busy.run.session_id
             assert session_id is not None
-            await self._store.write(lambda tx: note_writing(tx, session_id, now, self._rules), is_synced=False)
+            await self._store.write(lambda tx: mark_present(tx, session_id, now, self._rules), is_synced=False)
             raise
 
     async def get(self, run_id: str, user_id: str) -> Run:

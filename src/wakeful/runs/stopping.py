@@ -36,20 +36,20 @@ class Stopping:
         async def work(tx: Tx) -> Run:
             run = await tx.runs.read(run_id, user_id)
             if run.status in ("queued", "running"):
-                await tx.runs.leave_stop_wish(run_id, now)
+                await tx.runs.save_stop_request(run_id, now)
             return run
 
         return await self._store.write(work)
 
-    async def carry_out_wishes(self) -> int:
+    async def carry_out_saved(self) -> int:
         """Carry out saved requests for runs that no node holds any more; return how many."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> int:
-            free = await tx.runs.free_stop_wishes(_BATCH)
+            free = await tx.runs.free_stop_requests(_BATCH)
             for run in free:
                 await self._stop(tx, run, now)
-                await tx.runs.forget_stop_wish(run.id)
+                await tx.runs.delete_stop_request(run.id)
             return len(free)
 
         return await self._store.write(work)

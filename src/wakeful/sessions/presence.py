@@ -69,7 +69,7 @@ class PresenceService:
         await self._save(list(self._sockets))
         now = self._clock.now()
         latest = now + _MAX_LASTS
-        await self._store.write(lambda tx: tx.presence.forget(now, latest), is_synced=False)
+        await self._store.write(lambda tx: tx.presence.delete_expired(now, latest), is_synced=False)
 
     async def end_all_of_nodes(self) -> None:
         """Delete the presence of sockets of earlier processes; only for a store that no other process uses."""
@@ -88,7 +88,7 @@ class PresenceService:
                 await self._save([session_id])
 
 
-async def note_writing(tx: Tx, session_id: str, now: datetime, rules: Rules) -> None:
+async def mark_present(tx: Tx, session_id: str, now: datetime, rules: Rules) -> None:
     """Count a user who sent a message, or tried to, as present for a while."""
     await tx.presence.save([session_id], MESSAGE, now + rules.talking_within)
 

@@ -134,7 +134,7 @@ class SearchIndex:
         if indexed.progress.is_complete:
             return False
         found = await self._store.read(lambda tx: _read(tx, indexed), is_single=True)
-        taken = _take(found)
+        taken = _fitting(found)
         # Outside the transaction: others can write meanwhile.
         rows = await asyncio.to_thread(rows_of, taken, indexed.next_number)
         is_last = len(found) < MAX_TEXTS and len(taken) == len(found)
@@ -151,8 +151,8 @@ async def _read(tx: Tx, indexed: Indexed) -> list[EarlierText]:
     return await tx.search.earlier_messages(indexed.messages_before or "", MAX_TEXTS)
 
 
-def _take(found: Sequence[EarlierText]) -> Sequence[EarlierText]:
-    """Take the texts that one transaction indexes: at least one."""
+def _fitting(found: Sequence[EarlierText]) -> Sequence[EarlierText]:
+    """Return the texts that one transaction indexes: at least one."""
     characters = 0
     for count, each in enumerate(found):
         characters += len(each.text)

@@ -55,11 +55,11 @@ class HookRows:
     async def save(self, hook: Hook) -> None:
         await self._statements.fetch("save_hook", HOOKS.write(hook))
 
-    async def note_delivery(self, hook_id: str, session_id: str | None, now: datetime) -> None:
+    async def record_delivery(self, hook_id: str, session_id: str | None, now: datetime) -> None:
         params = {"id": hook_id, "session_id": session_id, "now": to_micros(now)}
         await self._statements.fetch("note_hook_delivery", params)
 
-    async def note_refusal(self, hook_id: str, why: str, now: datetime) -> None:
+    async def record_refusal(self, hook_id: str, why: str, now: datetime) -> None:
         await self._statements.fetch("note_hook_refusal", {"id": hook_id, "why": why, "now": to_micros(now)})
 
     async def delete(self, hook_id: str, user_id: str) -> None:
@@ -114,11 +114,11 @@ class HookRows:
         """Return the wakes of a hook whose runs have not begun."""
         return [row["id"] for row in await self._statements.fetch("live_wakes_of_hook", {"hook_id": hook_id})]
 
-    async def forget_old(self, now: datetime, deliveries: datetime, payloads: datetime) -> None:
+    async def delete_old(self, now: datetime, deliveries: datetime, payloads: datetime) -> None:
         """Delete old deliveries, old payloads of ended runs, and secrets whose time is over."""
         await self._statements.fetch("delete_old_hook_deliveries", {"before": to_micros(deliveries)})
         await self._statements.fetch("drop_old_hook_payloads", {"before": to_micros(payloads)})
-        await self._statements.fetch("forget_old_hook_secrets", {"now": to_micros(now)})
+        await self._statements.fetch("delete_old_hook_secrets", {"now": to_micros(now)})
 
 
 def _payload(row: Row) -> Payload:

@@ -26,23 +26,23 @@ class Notices:
         is_new = bool(await self._statements.fetch("add_notice", NOTICES.write(notice)))
         if is_new:
             self._statements.news.append(NoticeAdded(notice.id))
-            await self._webhooks.note([notice_added(notice)])
+            await self._webhooks.queue([notice_added(notice)])
         return is_new
 
     async def find(self, notice_id: str) -> Notice | None:
         return NOTICES.read_first(await self._statements.fetch("notice_by_id", {"id": notice_id}))
 
-    async def take(self, notice_id: str, now: datetime, left_behind: datetime) -> Notice | None:
+    async def claim(self, notice_id: str, now: datetime, left_behind: datetime) -> Notice | None:
         """Claim a notice in order to deliver it to the channels; None if another node has it.
 
         A claim from before `left_behind` has been abandoned. A notice is claimed at most twice.
         """
         params = {"id": notice_id, "now": to_micros(now), "left_behind": to_micros(left_behind)}
-        return NOTICES.read_first(await self._statements.fetch("take_notice", params))
+        return NOTICES.read_first(await self._statements.fetch("claim_notice", params))
 
-    async def settle(self, notice_id: str, now: datetime) -> None:
-        """Note that every channel was tried."""
-        await self._statements.fetch("settle_notice", {"id": notice_id, "now": to_micros(now)})
+    async def mark_delivered(self, notice_id: str, now: datetime) -> None:
+        """Record that every channel was tried."""
+        await self._statements.fetch("mark_notice_delivered", {"id": notice_id, "now": to_micros(now)})
 
     async def untold(self, before: datetime, most: int) -> list[str]:
         rows = await self._statements.fetch("untold_notices", {"before": to_micros(before), "most": most})
@@ -54,7 +54,7 @@ class Notices:
         return len(await self._statements.fetch("read_notices", params))
 
     async def resolve(self, user_id: str, agent_id: str, code: str, now: datetime) -> None:
-        """Note that what the notices of an agent under one code ask for was done; they count as read."""
+        """Record that what the notices of an agent under one code ask for was done; they count as read."""
         params = {"user_id": user_id, "agent_id": agent_id, "code": code, "now": to_micros(now)}
         await self._statements.fetch("resolve_notices", params)
 
@@ -145,14 +145,14 @@ class PushRows:
 
     async def add(self, subscription: PushSubscription) -> None:
         """Add a browser. It is taken over if another user had subscribed there."""
-        await self.forget(subscription.endpoint, keep=subscription.id)
+        await self.delete_endpoint(subscription.endpoint, keep=subscription.id)
         await self._statements.fetch("add_push_subscription", PUSH_SUBSCRIPTIONS.write(subscription))
 
     async def save(self, subscription: PushSubscription) -> None:
         await self._statements.fetch("save_push_subscription", PUSH_SUBSCRIPTIONS.write(subscription))
 
-    async def forget(self, endpoint: str, keep: str) -> None:
-        await self._statements.fetch("forget_push_endpoint", {"endpoint": endpoint, "keep": keep})
+    async def delete_endpoint(self, endpoint: str, keep: str) -> None:
+        await self._statements.fetch("delete_push_endpoint", {"endpoint": endpoint, "keep": keep})
 
     async def drop_ended(self, now: datetime) -> None:
         """Delete the browsers whose login has ended."""

@@ -111,10 +111,10 @@ class AccountRows:
         asked = [{"id": token_id, "created_at": to_micros(now)} for token_id in token_ids]
         return {row["id"] for row in await self._statements.fetch_many("valid_tokens", asked)}
 
-    async def forget_ended(self, now: datetime, before: datetime) -> None:
+    async def delete_ended(self, now: datetime, before: datetime) -> None:
         """Delete the passes that have ended, and the tokens that ended before some time."""
-        await self._statements.fetch("forget_old_passes", _times(now))
-        await self._statements.fetch("forget_old_tokens", {"before": to_micros(before)})
+        await self._statements.fetch("delete_old_passes", _times(now))
+        await self._statements.fetch("delete_old_tokens", {"before": to_micros(before)})
 
     async def end_logins(self, now: datetime) -> int:
         """Log every browser out, and delete all login links and tickets; return the number of browsers."""
@@ -122,7 +122,7 @@ class AccountRows:
         return len(await self._statements.fetch("revoke_browsers", {"now": to_micros(now)}))
 
     async def add_pass(self, digest: str, purpose: Purpose, made: Pass, expires_at: datetime, now: datetime) -> None:
-        await self._statements.fetch("forget_old_passes", _times(now))
+        await self._statements.fetch("delete_old_passes", _times(now))
         params = {"digest": digest, "purpose": purpose, "expires_at": to_micros(expires_at)}
         await self._statements.fetch("add_pass", params | {"user_id": made.user_id, "token_id": made.token_id})
 
@@ -131,8 +131,8 @@ class AccountRows:
         [row] = await self._statements.fetch("count_tickets", {"token_id": token_id, **_times(now)})
         return row["unused"]
 
-    async def take_pass(self, digest: str, purpose: Purpose, now: datetime) -> Pass | None:
-        rows = await self._statements.fetch("take_pass", {"digest": digest, "purpose": purpose, **_times(now)})
+    async def use_pass(self, digest: str, purpose: Purpose, now: datetime) -> Pass | None:
+        rows = await self._statements.fetch("use_pass", {"digest": digest, "purpose": purpose, **_times(now)})
         return Pass(user_id=rows[0]["user_id"], token_id=rows[0]["token_id"]) if rows else None
 
 

@@ -12,7 +12,6 @@ import orjson
 from wakeful.core.records import (
     Allowance,
     Approval,
-    ClientSession,
     Hook,
     HookDelivery,
     Model,
@@ -205,7 +204,6 @@ UPLOADS = Table(Upload)
 FOUND = Table(Found)
 APPROVALS = Table(Approval)
 ALLOWANCES = Table(Allowance)
-CLIENT_SESSIONS = Table(ClientSession)
 MODELS = Table(Model, key="encrypted_key")
 MODEL_TESTS = Table(ModelTest)
 HOOKS = Table(Hook, secret="encrypted_secret", old_secret="encrypted_old_secret")
@@ -217,7 +215,7 @@ WEBHOOK_MESSAGES = Table(WebhookMessage)
 ADDED_WAKE = WAKES.rows_of("add_wakes")
 MOVED_WAKE = WAKES.rows_of("move_wakes")
 ADDED_RUN = RUNS.rows_of("add_runs")
-NOTED_CALL = RUNS.rows_of("note_calls")
+RECORDED_CALL = RUNS.rows_of("record_calls")
 ADDED_WEBHOOK_MESSAGE = WEBHOOK_MESSAGES.rows_of("add_webhook_messages")
 
 

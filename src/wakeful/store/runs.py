@@ -20,7 +20,7 @@ from wakeful.store.rows import (
     ALLOWANCES,
     APPROVALS,
     CLAIMED_RUNS,
-    NOTED_CALL,
+    RECORDED_CALL,
     RUNS,
     USAGE,
     WAITING_WORK,
@@ -152,7 +152,7 @@ class RunRows:
         rows = await self._statements.fetch("continue_run", {"id": run_id})
         if not rows:
             return None
-        await self.forget_stop_wish(run_id)  # of the time before
+        await self.delete_stop_request(run_id)  # of the time before
         run = RUNS.read(rows[0])
         self._announce([run])
         self._statements.news.append(RunQueued())
@@ -281,7 +281,7 @@ class RunRows:
             RunChanged(run.id, outcome.status, outcome.reason or run.reason) for run, outcome in ours
         )
         if ours:
-            await self._webhooks.note([run_ended(run, it.status, it.reason, it.note, now) for run, it in ours])
+            await self._webhooks.queue([run_ended(run, it.status, it.reason, it.note, now) for run, it in ours])
         return ended
 
     async def release(self, runs: Sequence[Run]) -> int:
@@ -319,16 +319,16 @@ class RunRows:
             if run.status == "queued":
                 self._statements.news.append(RunQueued())
             elif run.finished_at is not None:
-                await self._webhooks.note([run_ended(run, run.status, run.reason, run.note, run.finished_at)])
+                await self._webhooks.queue([run_ended(run, run.status, run.reason, run.note, run.finished_at)])
         return is_recovered
 
     async def holds_lease(self, run: Run) -> bool:
         params = {"id": run.id, "owner": run.owner, "fence": run.fence}
         return bool(await self._statements.fetch("holds_lease", params))
 
-    async def note_calls(self, runs: Sequence[Run]) -> set[str]:
+    async def record_calls(self, runs: Sequence[Run]) -> set[str]:
         """Count the current starts of runs as attempts, and return the ids of those that are still their owner's."""
-        return await self._statements.write_each("note_calls", [NOTED_CALL(run) for run in runs])
+        return await self._statements.write_each("record_calls", [RECORDED_CALL(run) for run in runs])
 
     async def leave_probation(self, run_id: str) -> None:
         if await self._statements.fetch("leave_probation", {"id": run_id}):
@@ -349,18 +349,18 @@ class RunRows:
         self._statements.news.append(StopAsked())
         return bool(asked)
 
-    async def leave_stop_wish(self, run_id: str, now: datetime) -> None:
+    async def save_stop_request(self, run_id: str, now: datetime) -> None:
         """Save a stop request without changing the run's row, which is locked, and notify the schedulers."""
-        await self._statements.fetch("leave_stop_wish", {"run_id": run_id, "now": to_micros(now)})
+        await self._statements.fetch("save_stop_request", {"run_id": run_id, "now": to_micros(now)})
         self._statements.news.append(WakeDueSooner())
 
-    async def free_stop_wishes(self, most: int) -> list[Run]:
+    async def free_stop_requests(self, most: int) -> list[Run]:
         """Return runs with a stop request that no other transaction has locked."""
-        await self._statements.fetch("forget_lost_stop_wishes", {})
-        return [RUNS.read(row) for row in await self._statements.fetch("free_stop_wishes", {"most": most})]
+        await self._statements.fetch("delete_lost_stop_requests", {})
+        return [RUNS.read(row) for row in await self._statements.fetch("free_stop_requests", {"most": most})]
 
-    async def forget_stop_wish(self, run_id: str) -> None:
-        await self._statements.fetch("forget_stop_wish", {"run_id": run_id})
+    async def delete_stop_request(self, run_id: str) -> None:
+        await self._statements.fetch("delete_stop_request", {"run_id": run_id})
 
     async def end_queued_of_wakes(self, wake_ids: Sequence[str], status: RunStatus, reason: str, now: datetime) -> None:
         end = {"status": status, "reason": reason, "finished_at": to_micros(now)}

@@ -12,12 +12,11 @@ from wakeful.core import ids
 from wakeful.core.errors import NotFound
 from wakeful.core.events import FramesSaved, RunFrame, SessionChanged, SessionGone, WakeDueSooner
 from wakeful.core.hub import to_wire
-from wakeful.core.records import ClientSession
 from wakeful.core.search import MAX_SEARCHED, SEARCHED_ROLES, Found, IndexProgress, terms_of
 from wakeful.core.types import Message, Run, Session, Upload
 from wakeful.store import queries
 from wakeful.store.drivers.database import Params, Row, Statements
-from wakeful.store.rows import CLIENT_SESSIONS, FOUND, MESSAGES, SESSIONS, UPLOADS, to_micros
+from wakeful.store.rows import FOUND, MESSAGES, SESSIONS, UPLOADS, to_micros
 
 # Frames that a transaction adds to sessions' streams.
 
@@ -137,9 +136,9 @@ class Presence:
     async def end_all_of_nodes(self) -> None:
         await self._statements.fetch("end_presence_of_nodes", {})
 
-    async def forget(self, now: datetime, latest: datetime) -> None:
-        """Forget what has ended, or would end later than anything that is saved now."""
-        await self._statements.fetch("forget_presence", {"now": to_micros(now), "latest": to_micros(latest)})
+    async def delete_expired(self, now: datetime, latest: datetime) -> None:
+        """Delete what has ended, or would end later than anything that is saved now."""
+        await self._statements.fetch("delete_expired_presence", {"now": to_micros(now), "latest": to_micros(latest)})
 
     async def hold(self, ended: Sequence[Run], now: datetime, until: datetime) -> None:
         """Let no queued wake start before an instant in the sessions of these runs, if a person is present there."""
@@ -157,36 +156,6 @@ class Presence:
         ]
         if rows and await self._statements.write_each("hold_sessions", rows):
             self._statements.news.append(WakeDueSooner())  # every scheduler looks again when the hold ends
-
-
-# Sessions that programs go on with through chat completions, in the store.
-
-
-_MAX_SAME = 10  # sessions with the same history
-
-
-class ClientSessionRows:
-    """Statements about clients' sessions, in one transaction."""
-
-    def __init__(self, statements: Statements) -> None:
-        self._statements = statements
-
-    async def by_key(self, user_id: str, client_key: str) -> ClientSession | None:
-        """Return the session in which a conversation with a client's own key goes on."""
-        params = {"user_id": user_id, "client_key": client_key, "most": 1}
-        return CLIENT_SESSIONS.read_first(await self._statements.fetch("client_sessions_by_key", params))
-
-    async def by_history(self, user_id: str, history_key: str) -> Sequence[ClientSession]:
-        """Return the sessions whose client had sent these messages, the latest first."""
-        params = {"user_id": user_id, "history_key": history_key, "most": _MAX_SAME}
-        return CLIENT_SESSIONS.read_all(await self._statements.fetch("client_sessions_by_history", params))
-
-    async def save(self, session: ClientSession) -> None:
-        await self._statements.fetch("save_client_session", CLIENT_SESSIONS.write(session))
-
-    async def forget(self, before: datetime) -> None:
-        """Forget the sessions whose client last wrote before an instant; the sessions themselves stay."""
-        await self._statements.fetch("forget_client_sessions", {"before": to_micros(before)})
 
 
 # The search index in the store: texts by their terms, and how far the index has been built.

@@ -8,6 +8,7 @@ from wakeful.core.errors import StoreUnavailable, WakefulError
 from wakeful.core.events import N, News
 from wakeful.core.types import Wake
 from wakeful.store.agents import AgentRows, InstructionFileRows, McpTools, UnconfinedMcpServers
+from wakeful.store.completions import ClientSessionRows
 from wakeful.store.drivers.database import Database, Params, Row, SideConnection, Statements
 from wakeful.store.drivers.sqlite import FreePages, SqliteDatabase
 from wakeful.store.drivers.sqlite_thread import Loss
@@ -21,7 +22,7 @@ from wakeful.store.notices import ChannelRows, Notices, PushRows
 from wakeful.store.people import AccountRows
 from wakeful.store.rows import to_micros
 from wakeful.store.runs import ApprovalRows, RunRows, TokenUses, UsageRows
-from wakeful.store.sessions import ClientSessionRows, Presence, SearchRows, SessionFrames, SessionRows
+from wakeful.store.sessions import Presence, SearchRows, SessionFrames, SessionRows
 from wakeful.store.wakes import BookingKeys, WakeRows
 from wakeful.store.webhooks import WebhookRows
 

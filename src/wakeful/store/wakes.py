@@ -59,7 +59,7 @@ class Gone:
 
 
 @value
-class _Settled:
+class _Finished:
     """A wake whose run ended: the part of it that a frame needs."""
 
     id: str
@@ -123,7 +123,7 @@ class WakeRows:
         rows = await self._statements.fetch_many("ping_urls_of_wakes", [{"id": wake_id} for wake_id in wake_ids])
         return {row["id"]: row["ping_url"] for row in rows}
 
-    async def see(self, wake_id: str, now: datetime) -> None:
+    async def mark_seen(self, wake_id: str, now: datetime) -> None:
         """Note that a person used or changed a wake."""
         await self._statements.fetch("see_wake", {"id": wake_id, "now": to_micros(now)})
 
@@ -252,18 +252,18 @@ class WakeRows:
         """Read the pending wakes whose time is a wall-clock time in a zone, in order to change them."""
         return WAKES.read_all(await self._statements.fetch("wakes_by_clocks_of_zone", {"zone": zone}))
 
-    async def settle(self, settled: Sequence[tuple[str, str | None]], now: datetime) -> None:
-        """Note that the runs of these wakes succeeded or were stopped; each comes with the reason to save."""
+    async def mark_finished(self, finished: Sequence[tuple[str, str | None]], now: datetime) -> None:
+        """Record that the runs of these wakes succeeded or were stopped; each comes with the reason to save."""
         at = to_micros(now)
-        params = [{"id": wake_id, "reason": reason, "updated_at": at} for wake_id, reason in settled]
-        rows = list(await self._statements.fetch_many("settle_wakes", params))
+        params = [{"id": wake_id, "reason": reason, "updated_at": at} for wake_id, reason in finished]
+        rows = list(await self._statements.fetch_many("mark_wakes_finished", params))
         if self._statements.dialect == "sqlite":
-            unchanged = {wake_id for wake_id, _ in settled} - {row["id"] for row in rows}
+            unchanged = {wake_id for wake_id, _ in finished} - {row["id"] for row in rows}
             asked = [{"id": wake_id, "updated_at": at} for wake_id in unchanged]
             rows += await self._statements.fetch_many("recurring_wakes", asked)
         for row in rows:
-            wake = _Settled(id=row["id"], kind=row["kind"], session_id=row["session_id"], call_type=row["call_type"])
-            action = _settled_action(wake, row["status"])
+            wake = _Finished(id=row["id"], kind=row["kind"], session_id=row["session_id"], call_type=row["call_type"])
+            action = _finished_action(wake, row["status"])
             if action is not None:
                 change = WakeChanged(wake.id, action, row["status"], from_micros(row["nominal_at"]))
                 self._announce(wake, change, now)
@@ -304,9 +304,10 @@ class WakeRows:
         at: int | None = rows[0]["at"]
         return None if at is None else from_micros(at)
 
-    async def forget_ephemeral(self, now: datetime) -> int:
+    async def cancel_ephemeral(self, now: datetime) -> int:
+        """Cancel the wakes that were booked to last until a restart."""
         ended = [
-            WAKES.read(row) for row in await self._statements.fetch("forget_ephemeral_wakes", {"now": to_micros(now)})
+            WAKES.read(row) for row in await self._statements.fetch("cancel_ephemeral_wakes", {"now": to_micros(now)})
         ]
         for wake in ended:
             self._announce(wake, _changed(wake, "cancelled"), now)
@@ -350,7 +351,7 @@ def _changed(wake: Wake, action: RecallAction) -> WakeChanged:
     return WakeChanged(wake.id, action, wake.status, wake.nominal_at)
 
 
-def _settled_action(wake: Recall, status: str) -> RecallAction | None:
+def _finished_action(wake: Recall, status: str) -> RecallAction | None:
     """Return the action to announce at the end of a run; a recall that fires once was announced at its start."""
     if wake.call_type == "recurring":
         return "rescheduled" if status == "pending" else "fired" if status == "fired" else None
@@ -407,7 +408,7 @@ class BookingKeys:
     def __init__(self, statements: Statements) -> None:
         self._statements = statements
 
-    async def take(self, token_id: str, key: str, wake_id: str, now: datetime) -> str:
+    async def claim(self, token_id: str, key: str, wake_id: str, now: datetime) -> str:
         """Return the wake that has a key of a token: this one, or an earlier one of the last 24 hours."""
         params = {
             "token_id": token_id,
@@ -417,7 +418,7 @@ class BookingKeys:
             "since": to_micros(now - KEPT),
             "latest": to_micros(now + KEPT),
         }
-        [row] = await self._statements.fetch("take_booking_key", params)
+        [row] = await self._statements.fetch("claim_booking_key", params)
         return row["wake_id"]
 
     async def latest(self, wake: Wake, since: datetime, until: datetime) -> list[Wake]:
@@ -431,7 +432,7 @@ class BookingKeys:
         }
         return WAKES.read_all(await self._statements.fetch("latest_wakes_of_token", params))
 
-    async def forget(self, now: datetime) -> None:
+    async def delete_expired(self, now: datetime) -> None:
         """Delete the keys that count no more."""
         params = {"since": to_micros(now - KEPT), "latest": to_micros(now + KEPT)}
-        await self._statements.fetch("forget_booking_keys", params)
+        await self._statements.fetch("delete_expired_booking_keys", params)

@@ -125,7 +125,7 @@ class WebhookRows:
     def __init__(self, statements: Statements) -> None:
         self._statements = statements
 
-    async def note(self, happened: Sequence[Happened]) -> None:
+    async def queue(self, happened: Sequence[Happened]) -> None:
         """Add a message for every webhook that asks for one of these events; with what it is about, once."""
         users = [{"user_id": each} for each in {each.user_id for each in happened}]
         rows = await self._statements.fetch_many("webhooks_to_tell", users)
@@ -173,7 +173,7 @@ class WebhookRows:
         return WEBHOOKS.read_first(await self._statements.fetch("webhook_by_id", {"id": webhook_id}))
 
     async def lock(self, webhook_id: str) -> Webhook | None:
-        """Read a webhook in order to note a result; None if it was deleted."""
+        """Read a webhook in order to save a result; None if it was deleted."""
         return WEBHOOKS.read_first(await self._statements.fetch("lock_webhook", {"id": webhook_id}))
 
     async def save(self, webhook: Webhook) -> None:
@@ -186,10 +186,10 @@ class WebhookRows:
     async def add_message(self, message: WebhookMessage) -> None:
         await self._statements.write_each("add_webhook_messages", [ADDED_WEBHOOK_MESSAGE(message)])
 
-    async def take(self, now: datetime, left_behind: datetime, most: int) -> list[WebhookMessage]:
+    async def claim_due(self, now: datetime, left_behind: datetime, most: int) -> list[WebhookMessage]:
         """Claim messages that are due, in order to send them."""
         params = {"now": to_micros(now), "left_behind": to_micros(left_behind), "most": most}
-        return WEBHOOK_MESSAGES.read_all(await self._statements.fetch("take_webhook_messages", params))
+        return WEBHOOK_MESSAGES.read_all(await self._statements.fetch("claim_webhook_messages", params))
 
     async def message(self, webhook_id: str, message_id: str) -> WebhookMessage:
         rows = await self._statements.fetch("webhook_message", {"id": message_id, "webhook_id": webhook_id})
@@ -219,10 +219,10 @@ class WebhookRows:
         [row] = await self._statements.fetch("next_webhook_message", {})
         return None if row["next_at"] is None else from_micros(row["next_at"])
 
-    async def forget_old(self, now: datetime, before: datetime) -> None:
+    async def delete_old(self, now: datetime, before: datetime) -> None:
         """Delete old messages, and secrets whose time is over."""
         await self._statements.fetch("delete_old_webhook_messages", {"before": to_micros(before)})
-        await self._statements.fetch("forget_old_webhook_secrets", {"now": to_micros(now)})
+        await self._statements.fetch("delete_old_webhook_secrets", {"now": to_micros(now)})
 
 
 def _message(row: Row, happened: Happened, names: dict[str, str]) -> WebhookMessage | None:

@@ -63,9 +63,9 @@ class Feed:
         self._waiting: list[_Read] = []
         self._reading: asyncio.Task[None] | None = None
         for kind in get_args(_Read):
-            store.on(kind, self._take)
+            store.on(kind, self._queue)
         store.on(DatabaseChanged, self._send_database)
-        store.on(LookAgain, lambda _: self._forget())
+        store.on(LookAgain, lambda _: self._resync_all())
 
     def last_seq(self, user_id: str) -> int:
         """Return the number of the last frame sent to a user, and keep the frames from now on."""
@@ -78,7 +78,7 @@ class Feed:
             return None
         return [frame for frame in sent.frames if frame.seq > after]
 
-    def _take(self, news: _Read) -> None:
+    def _queue(self, news: _Read) -> None:
         """Queue news. One task reads it in the order of the commits, so that frames keep that order."""
         if not self._sent:  # no client has ever subscribed here
             return
@@ -86,7 +86,7 @@ class Feed:
         if self._reading is None:
             self._reading = asyncio.ensure_future(self._read_waiting())
 
-    def _forget(self) -> None:
+    def _resync_all(self) -> None:
         """Have every client load everything again: news may have been lost."""
         self._waiting.clear()
         for user_id, sent in self._sent.items():
@@ -102,10 +102,10 @@ class Feed:
                     for user_id, frame in await self._store.read(lambda tx, news=news: _to_frames(tx, news)):
                         self._send(user_id, frame)
                 except StoreUnavailable:  # the store logs it
-                    self._forget()
+                    self._resync_all()
                 except Exception:
                     log.exception("news could not be read")
-                    self._forget()
+                    self._resync_all()
         finally:
             self._reading = None
 

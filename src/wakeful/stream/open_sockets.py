@@ -30,10 +30,10 @@ class Pulse:
         self._is_due = False
 
     def beat(self) -> None:
-        """Note that a frame was sent."""
+        """Start counting again: a frame was sent."""
         self._silent_checks = 0
 
-    def take(self) -> bool:
+    def pop_due(self) -> bool:
         """Return whether a heartbeat is due, and reset that."""
         is_due, self._is_due = self._is_due, False
         return is_due

@@ -147,7 +147,7 @@ class _Watcher:
             await self._send_first(opening, after)
             while not self._subscription.is_over:
                 await self._send_new()
-                if self._pulse.take():
+                if self._pulse.pop_due():
                     await self._send(Heartbeat())
                 await self._wait()
             await self._websocket.close(UNKNOWN_SESSION, f"Session {self._session_id!r} was deleted.")
@@ -278,7 +278,7 @@ async def _send_events(
                     await websocket.send_text(frame.text)
                     pulse.beat()
                     cursor = frame.seq
-            if pulse.take():
+            if pulse.pop_due():
                 await websocket.send_text(encode(Heartbeat()))
             await subscription.wake.wait()
 

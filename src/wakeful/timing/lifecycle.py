@@ -247,7 +247,7 @@ def cancel(wake: Wake, reason: str | None, now: datetime) -> Wake:
     return end(wake, "cancelled", reason, now)
 
 
-def say_cancelled(wake: Wake, reason: str | None, now: datetime) -> Decision:
+def explain_cancelled(wake: Wake, reason: str | None, now: datetime) -> Decision:
     """Return the record of a cancellation."""
     return decision(wake, now, "cancelled", reason=reason)
 

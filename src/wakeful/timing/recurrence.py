@@ -113,7 +113,7 @@ class Grid:
         later = _count_cron(*self._rule(), first, until) if self.every is None else (until - first) // self.every
         return Span(count=later + 1, next=self.next_after(first, after=until))
 
-    def take(self, first: datetime, count: int) -> list[datetime]:
+    def times_from(self, first: datetime, count: int) -> list[datetime]:
         """Return the first planned times, starting with `first`; fewer if the calendar ends."""
         return [first, *islice(self.following(first, first), count - 1)] if count > 0 else []
 
@@ -352,6 +352,6 @@ def join_missed(pieces: Sequence[Piece]) -> Piece:
 
 def _one_by_one(grid: Grid, first: datetime, count: int, most: int) -> tuple[Piece, ...]:
     """Return one piece per planned time, the oldest first; the last one covers the rest."""
-    instants = grid.take(first, max(1, min(count, most)))
+    instants = grid.times_from(first, max(1, min(count, most)))
     singles = [Piece(at, 1) for at in instants[:-1]]
     return (*singles, Piece(instants[-1], count - len(singles)))

@@ -12,7 +12,7 @@ from wakeful.core.labels import is_braked
 from wakeful.core.types import Decision, Pause, Rules, Run, Wake, is_bounded
 from wakeful.homes.directories import Directories
 from wakeful.notices.texts import make_notice
-from wakeful.runs.claims import end_wake, note_failure, note_loop_end
+from wakeful.runs.claims import add_loop_end_notice, end_wake, record_failure
 from wakeful.runs.rules import last_frame, recover
 from wakeful.sessions.presence import hold_wakes
 from wakeful.store.store import Store, Tx
@@ -126,20 +126,20 @@ class Firing:
             is_single=True,
         )
 
-    async def left_behind(self) -> tuple[bool, bool]:
+    async def find_recovery_work(self) -> tuple[bool, bool]:
         """Return whether there are runs of other processes whose lease ran out, and whether stop requests wait.
 
         Leases are not judged soon after a step of the clock.
         """
         now = self._clock.now()
         latest = self._latest_lease(now)
-        has_lost, has_wishes = await self._store.read(
+        has_lost, has_stop_requests = await self._store.read(
             lambda tx: tx.runs.left_behind(self._owner, now, latest), is_single=True
         )
         if has_lost:
             await self._clock.measure()
             has_lost = self._clock.seconds_since_step() >= self._lease.total_seconds()
-        return has_lost, has_wishes
+        return has_lost, has_stop_requests
 
     async def recover(self, *, every_other_owner: bool = False) -> list[Run]:
         """Recover runs whose lease ran out; at the start of an embedded store, all that another process held.
@@ -172,7 +172,7 @@ class Firing:
             for run in await tx.runs.expired(self._owner, now, latest, most, skip, of_everyone=of_everyone):
                 after = recover(run, now, self._rules)
                 if await tx.runs.recover(after):
-                    await _note_recovery(tx, after, now, self._rules)
+                    await _record_recovery(tx, after, now, self._rules)
                     recovered.append(after)
                     frame = last_frame(after)
                     if frame is not None and after.session_id is not None:
@@ -205,10 +205,10 @@ class Firing:
             self._observer.on_shed(run)
         return shed
 
-    async def forget_ephemeral(self) -> int:
+    async def cancel_ephemeral(self) -> int:
         """End the schedules that were booked to last until a restart."""
         now = self._clock.now()
-        return await self._store.write(lambda tx: tx.wakes.forget_ephemeral(now))
+        return await self._store.write(lambda tx: tx.wakes.cancel_ephemeral(now))
 
     def _latest_lease(self, now: datetime) -> datetime:
         """Return the latest plausible end of a lease; those of other nodes may be longer than ours."""
@@ -271,7 +271,7 @@ def _facts(each: DueWake, tally: _Tally, of_token: _Tally, pauses: Sequence[Paus
     )
 
 
-async def _note_recovery(tx: Tx, run: Run, now: datetime, rules: Rules) -> None:
+async def _record_recovery(tx: Tx, run: Run, now: datetime, rules: Rules) -> None:
     if run.wake_id is not None:
         said = Decision(
             wake_id=run.wake_id,
@@ -285,11 +285,11 @@ async def _note_recovery(tx: Tx, run: Run, now: datetime, rules: Rules) -> None:
     if run.status == "interrupted":
         error = run.error or "It was interrupted."
         await tx.notices.add(make_notice("interrupted", run, now, error=error))
-        await note_failure(tx, run, "interrupted", run.error, now, rules)
+        await record_failure(tx, run, "interrupted", run.error, now, rules)
     elif run.status == "stopped":
         if run.wake_id is not None:
-            await tx.wakes.settle([(run.wake_id, "stopped")], now)
-        await note_loop_end(tx, run, now)
+            await tx.wakes.mark_finished([(run.wake_id, "stopped")], now)
+        await add_loop_end_notice(tx, run, now)
 
 
 def _count(tally: _Tally, verdict: Verdict, now: datetime) -> None:
@@ -371,11 +371,11 @@ async def write_verdicts(tx: Tx, verdicts: Sequence[Verdict], free_turn: int | N
         if verdict.notice is not None:
             await tx.notices.add(verdict.notice)
         if verdict.wake.status == "skipped":
-            await note_loop_end(tx, verdict.runs[-1], verdict.wake.updated_at)
+            await add_loop_end_notice(tx, verdict.runs[-1], verdict.wake.updated_at)
     decisions = [decision for verdict in held for decision in verdict.decisions]
     if decisions:
         await tx.notices.record(decisions)
     missed = [(verdict.wake, each) for verdict in held for each in verdict.decisions if each.code == "missed"]
     if missed:
-        await tx.webhooks.note([wake_missed(wake, each.nominal_at, each.detail, each.at) for wake, each in missed])
+        await tx.webhooks.queue([wake_missed(wake, each.nominal_at, each.detail, each.at) for wake, each in missed])
     return held

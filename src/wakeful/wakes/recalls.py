@@ -21,7 +21,7 @@ from wakeful.timing.recall_request import RecallRequest
 from wakeful.wakes.service import WakeService, describe_time, edit_as_asked, find_visible
 
 _LISTED = 50
-_FORGOTTEN_AT_ONCE = 100
+_CANCELLED_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,13 +147,13 @@ class Recalls:
             raise recall_request.NoRecall(session_id)
         return await self._wakes.run_now(wake.id, wake.user_id, via)
 
-    async def forget(self, days: int) -> int:
+    async def cancel_forgotten(self, days: int) -> int:
         """Cancel recurring recalls that had no change, and whose session had no message, by a user for these days."""
         now = self._clock.now()
         before = now - timedelta(days=days)
-        found = await self._store.read(lambda tx: tx.wakes.forgotten_recalls(before, _FORGOTTEN_AT_ONCE))
+        found = await self._store.read(lambda tx: tx.wakes.forgotten_recalls(before, _CANCELLED_AT_ONCE))
         for wake_id in found:
-            await self._wakes.forget(wake_id, before, days)
+            await self._wakes.cancel_forgotten(wake_id, before, days)
         return len(found)
 
     async def reach(self, session_id: str, run: Run) -> str:

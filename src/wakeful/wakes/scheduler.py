@@ -87,18 +87,18 @@ class Scheduler:
         next_moment = await self._firing.next_moment(since=looked_at)
         now = self._clock.now()
         if next_moment is not None and next_moment <= now:
-            moved += await self._see_to_left_behind()
+            moved += await self._recover_lost()
             if not moved and next_moment <= looked_at:  # else it has become due since we looked
                 next_moment = self._look_again_in(_WHILE_HELD)  # another node has it locked
         self._turned_at = self._clock.monotonic()
         latest = now + self._longest_wait
         return latest if next_moment is None else min(next_moment, latest)
 
-    async def _see_to_left_behind(self) -> int:
+    async def _recover_lost(self) -> int:
         """Carry out stop requests that had to wait, recover runs whose lease ran out, and return their number."""
         # A read before the write: claims would wait for the disk together with it.
-        has_lost, has_wishes = await self._firing.left_behind()
-        moved = await self._stopping.carry_out_wishes() if has_wishes else 0
+        has_lost, has_stop_requests = await self._firing.find_recovery_work()
+        moved = await self._stopping.carry_out_saved() if has_stop_requests else 0
         if has_lost and not self._are_leases_behind():
             moved += len(await self._firing.recover())
         if moved:

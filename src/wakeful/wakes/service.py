@@ -123,7 +123,7 @@ class WakeService:
 
         return await self._store.write(work)
 
-    async def forget(self, wake_id: str, before: datetime, days: int) -> None:
+    async def cancel_forgotten(self, wake_id: str, before: datetime, days: int) -> None:
         """Cancel a recurring recall that the user has not touched since, with a notice."""
         now = self._clock.now()
 
@@ -149,7 +149,7 @@ class WakeService:
             await tx.wakes.move([(verdict.wake, verdict.action)])
             await tx.runs.add(verdict.runs)
             if by is None:
-                await tx.wakes.see(wake_id, now)
+                await tx.wakes.mark_seen(wake_id, now)
             return verdict.wake
 
         return await self._store.write(work)
@@ -162,7 +162,7 @@ class WakeService:
             await check_brake(tx, via, now, self._rules)
             wake = await tx.wakes.get(wake_id, user_id)
             await self._directories.check_reachable(tx, wake.agent_id)
-            await tx.wakes.see(wake_id, now)
+            await tx.wakes.mark_seen(wake_id, now)
             if wake.status == "queued":  # its run exists, and waits for a slot, its session or a pause
                 return (await tx.runs.hurry(wake_id))[0]
             verdict = lifecycle.run_now(wake, now)
@@ -371,7 +371,7 @@ async def find_repeated(tx: Tx, wake: Wake, key: str | None, now: datetime) -> W
     if key is None:
         found = await tx.booking_keys.latest(wake, now - _RETRIED_WITHIN, now + _RETRIED_WITHIN)
         return next((first for first in found if is_repeat(first, wake)), None)
-    first_id = await tx.booking_keys.take(wake.token_id, key, wake.id, now)
+    first_id = await tx.booking_keys.claim(wake.token_id, key, wake.id, now)
     first = None if first_id == wake.id else await tx.wakes.find(first_id)
     if first is not None and not is_same_task(first, wake):
         raise KeyTaken(key, first)

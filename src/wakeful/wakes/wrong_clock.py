@@ -20,19 +20,19 @@ class WrongClock:
         self._clock = clock
         self._looked_at: float | None = None
 
-    async def put_right(self) -> list[Wake]:
+    async def correct(self) -> list[Wake]:
         """Correct once after each step of the clock, and return the wakes that were planned again."""
         began = self._clock.monotonic()
         await self._clock.measure()
         if self._looked_at is not None and self._clock.seconds_since_step() > self._clock.monotonic() - self._looked_at:
             return []
         now = self._clock.now()
-        await self._store.write(lambda tx: _put_pauses_right(tx, now))
+        await self._store.write(lambda tx: _correct_pauses(tx, now))
         planned: list[tuple[Wake, Wake]] = []
         found = await self._store.read(lambda tx: tx.wakes.planned_ahead(now + STEP))
         for start in range(0, len(found), _BATCH):
             ids = found[start : start + _BATCH]
-            planned += await self._store.write(lambda tx, ids=ids: _put_wakes_right(tx, ids, now))
+            planned += await self._store.write(lambda tx, ids=ids: _correct_wakes(tx, ids, now))
         if planned:
             log.warning("wakes rescheduled that a wrong clock had planned", extra={"wakes": len(planned)})
             await self._store.write(lambda tx: _add_notices(tx, planned, now))
@@ -40,12 +40,12 @@ class WrongClock:
         return [after for _, after in planned]
 
 
-async def _put_pauses_right(tx: Tx, now: datetime) -> None:
+async def _correct_pauses(tx: Tx, now: datetime) -> None:
     for pause in await tx.agents.pauses_made_after(now + replan.MUCH):
         await tx.agents.move_pause(replan.restart_pause(pause, now))
 
 
-async def _put_wakes_right(tx: Tx, wake_ids: list[str], now: datetime) -> list[tuple[Wake, Wake]]:
+async def _correct_wakes(tx: Tx, wake_ids: list[str], now: datetime) -> list[tuple[Wake, Wake]]:
     planned: list[tuple[Wake, Wake]] = []
     for wake_id in wake_ids:
         before = await tx.wakes.get(wake_id)

@@ -24,7 +24,7 @@ class ZoneRules:
         self._version: str | None = None  # None: this process has not looked yet
         self._known: set[str] = set()  # zones whose rules are saved as this process sees them
 
-    async def look(self) -> list[Wake]:
+    async def follow_changes(self) -> list[Wake]:
         """Compare the rules of all zones at a start and after an update of the time zone data, else of newly used ones.
 
         Return the wakes that were moved.
@@ -38,7 +38,7 @@ class ZoneRules:
         moved: list[Wake] = []
         for zone in sorted(zones):
             # One transaction: with a part of its wakes moved, a second look would move these again.
-            moved += await self._store.write(lambda tx, zone=zone: _follow(tx, zone, now), is_long=True)
+            moved += await self._store.write(lambda tx, zone=zone: _move_wakes(tx, zone, now), is_long=True)
             self._known.add(zone)
         if moved:
             log.warning("wakes rescheduled: the rules of their time zones have changed", extra={"wakes": len(moved)})
@@ -60,7 +60,7 @@ async def _zones_in_use(tx: Tx) -> set[str]:
     return {*await tx.wakes.zone_rules(), *await tx.wakes.zones()}
 
 
-async def _follow(tx: Tx, zone: str, now: datetime) -> list[Wake]:
+async def _move_wakes(tx: Tx, zone: str, now: datetime) -> list[Wake]:
     """Move the wakes of a zone if its rules have changed, and save the rules."""
     was = await tx.wakes.lock_zone_rules(zone)
     try:

@@ -63,10 +63,10 @@ class WebhookOutbox:
         """Send a batch of what is due, and return how many messages there were."""
         now = self._clock.now()
         left_behind = now - timedelta(seconds=self.process.seconds) - _ABANDONED
-        taken = await self._store.write(lambda tx: tx.webhooks.take(now, left_behind, _BATCH), is_synced=False)
-        if taken:
-            await self.send(taken)
-        return len(taken)
+        claimed = await self._store.write(lambda tx: tx.webhooks.claim_due(now, left_behind, _BATCH), is_synced=False)
+        if claimed:
+            await self.send(claimed)
+        return len(claimed)
 
     async def send(self, messages: Sequence[WebhookMessage]) -> None:
         """Send messages that were claimed, and save the results."""
@@ -87,7 +87,7 @@ class WebhookOutbox:
         late = Reply(error=f"no answer within {self.process.seconds:g} s; it may or may not have arrived")
         for message in messages:
             if message.webhook_id in found:
-                await self._settle(message, replies.get(message.id, late))
+                await self._save_result(message, replies.get(message.id, late))
 
     def _sign(self, webhook: Webhook, message: WebhookMessage) -> WebhookRequest:
         now, body = self._clock.now(), message.body
@@ -101,19 +101,19 @@ class WebhookOutbox:
         signatures = " ".join(each["webhook-signature"] for each in signed)
         return WebhookRequest(url=webhook.url, headers={**signed[0], "webhook-signature": signatures}, body=body)
 
-    async def _settle(self, message: WebhookMessage, reply: Reply) -> None:
+    async def _save_result(self, message: WebhookMessage, reply: Reply) -> None:
         now = self._clock.now()
 
         async def work(tx: Tx) -> None:
             webhook = await tx.webhooks.lock(message.webhook_id)
             if webhook is None:
                 return
-            settled, noted = rules.settle(message, webhook, reply, now)
-            await tx.webhooks.save_message(settled)
-            await tx.webhooks.save(noted)
-            if webhook.enabled and not noted.enabled:
+            tried, after = rules.record_attempt(message, webhook, reply, now)
+            await tx.webhooks.save_message(tried)
+            await tx.webhooks.save(after)
+            if webhook.enabled and not after.enabled:
                 await tx.webhooks.cancel_messages(webhook.id, now)
-                await tx.notices.add(rules.switched_off(noted, now))
+                await tx.notices.add(rules.switched_off(after, now))
 
         # Until the store answers, so that no node sends it again.
         await insist(lambda: self._store.write(work, is_synced=False))

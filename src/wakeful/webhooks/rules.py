@@ -84,8 +84,10 @@ def check(webhook: Webhook) -> None:
         raise Invalid(f"`events` must name at least one of: {', '.join(EVENTS)}.", field="events")
 
 
-def settle(message: WebhookMessage, webhook: Webhook, reply: Reply, now: datetime) -> tuple[WebhookMessage, Webhook]:
-    """Note the result of an attempt: sent, tried again later, or given up; a webhook that fails for days is off."""
+def record_attempt(
+    message: WebhookMessage, webhook: Webhook, reply: Reply, now: datetime
+) -> tuple[WebhookMessage, Webhook]:
+    """Record the result of an attempt: sent, tried again later, or given up; a webhook that fails for days is off."""
     tried = replace(
         message, attempts=message.attempts + 1, taken_at=None, last_status=reply.status, last_error=reply.error
     )

@@ -212,7 +212,7 @@ async def test_a_message_that_a_stopped_node_had_taken_is_sent_by_the_next(harne
     wake = await harness.book()
     await harness.turn_at(wake.nominal_at)
     now = harness.clock.now()
-    assert await harness.node.store.write(lambda tx: tx.webhooks.take(now, now, 10))  # and then it was killed
+    assert await harness.node.store.write(lambda tx: tx.webhooks.claim_due(now, now, 10))  # and then it was killed
     await send(harness)
     assert receiver.taken == []
     harness.clock.advance(2 * MINUTE)

@@ -255,43 +255,43 @@ async def test_the_passes_of_a_revoked_token_open_nothing(accounts, ada):
     code, ticket = await accounts.make_login_code(script), await accounts.make_ticket(script)
     await accounts.revoke_token(ada, made.token.id)
     assert await accounts.log_in(code, "Firefox") is None
-    assert await accounts.take_ticket(ticket) is None
+    assert await accounts.use_ticket(ticket) is None
 
 
 async def test_a_ticket_opens_one_socket_as_its_maker(accounts, ada):
     made = await accounts.make_token(ada, name="script", scope="chat")
     script = await accounts.identify(made.secret)
     ticket = await accounts.make_ticket(script)
-    assert await accounts.take_ticket(ticket) == script
-    assert await accounts.take_ticket(ticket) is None
+    assert await accounts.use_ticket(ticket) == script
+    assert await accounts.use_ticket(ticket) is None
 
 
 async def test_a_ticket_ends_after_thirty_seconds(accounts, ada, harness):
     early, late = [await accounts.make_ticket(ada) for _ in range(2)]
     harness.clock.advance(29 * SECOND)
-    assert await accounts.take_ticket(early) is not None
+    assert await accounts.use_ticket(early) is not None
     harness.clock.advance(SECOND)
-    assert await accounts.take_ticket(late) is None
+    assert await accounts.use_ticket(late) is None
 
 
 async def test_a_ticket_is_no_login_code_and_a_code_no_ticket(accounts, ada):
     assert await accounts.log_in(await accounts.make_ticket(ada), "Firefox") is None
-    assert await accounts.take_ticket(await accounts.make_login_code(ada)) is None
+    assert await accounts.use_ticket(await accounts.make_login_code(ada)) is None
 
 
 async def test_a_downloads_ticket_gets_its_own_address_once(accounts, ada):
     ticket = await accounts.make_ticket(ada, "/file?a=1")
     for wrong in ("/file?a=2", "/file?", "/other?a=1"):
-        assert await accounts.take_ticket(ticket, wrong) is None
-    assert await accounts.take_ticket(ticket) is None
-    assert await accounts.take_ticket(ticket, "/file?a=1") == ada
-    assert await accounts.take_ticket(ticket, "/file?a=1") is None
+        assert await accounts.use_ticket(ticket, wrong) is None
+    assert await accounts.use_ticket(ticket) is None
+    assert await accounts.use_ticket(ticket, "/file?a=1") == ada
+    assert await accounts.use_ticket(ticket, "/file?a=1") is None
 
 
 async def test_a_downloads_ticket_ends_after_thirty_seconds(accounts, ada, harness):
     ticket = await accounts.make_ticket(ada, "/file?")
     harness.clock.advance(30 * SECOND)
-    assert await accounts.take_ticket(ticket, "/file?") is None
+    assert await accounts.use_ticket(ticket, "/file?") is None
 
 
 async def test_logging_out_ends_a_browsers_token_and_leaves_a_programs(accounts, ada):
@@ -306,7 +306,7 @@ async def test_old_passes_are_forgotten_when_new_ones_are_made(accounts, ada, ha
     harness.clock.advance(MINUTE)
     await accounts.make_ticket(ada)
     long_ago = harness.clock.now() - DAY  # as if it had not expired yet
-    assert await harness.node.store.write(lambda tx: tx.accounts.take_pass(old, "ticket", long_ago)) is None
+    assert await harness.node.store.write(lambda tx: tx.accounts.use_pass(old, "ticket", long_ago)) is None
 
 
 async def test_tokens_are_forgotten_a_month_after_their_end(accounts, ada, harness):

@@ -97,7 +97,7 @@ async def test_a_stale_owner_cannot_finish_or_save(harness, owners):
     with pytest.raises(LeaseLost):
         await first.save(old, StepSaved(role="assistant", content="I am still here"), [], "step")
     with pytest.raises(LeaseLost):
-        await first.note_call(old)
+        await first.record_call(old)
     assert await harness.node.store.write(lambda tx: tx.runs.release([old])) == 0
     assert (await harness.run(new.id)).status == "running"
     assert await second.finish(new, SUCCESS)

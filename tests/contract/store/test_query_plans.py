@@ -73,7 +73,7 @@ async def plan_of(statements: Statements, name: str) -> str:
         "finish_runs",
         "release_runs",
         "move_wakes",
-        "settle_wakes",
+        "mark_wakes_finished",
         "add_runs",
         "add_wakes",
     ],

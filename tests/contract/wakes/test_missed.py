@@ -39,8 +39,8 @@ async def test_a_laptop_that_slept_for_a_day(harness, rhythm, on_miss):
     # Every planned instant is in one row, none in two, and the wake goes on behind them on the same grid.
     grid = Grid.of(wake)
     planned = grid.span(wake.nominal_at, MORNING_AFTER)
-    covered = [at for run in runs for at in grid.take(run.nominal_at, run.covers)]
-    assert covered == grid.take(wake.nominal_at, planned.count)
+    covered = [at for run in runs for at in grid.times_from(run.nominal_at, run.covers)]
+    assert covered == grid.times_from(wake.nominal_at, planned.count)
     after = await harness.wake(wake)
     assert (after.status, after.nominal_at) == ("pending", planned.next)
 

@@ -78,8 +78,8 @@ async def test_a_repeat_is_answered_even_if_the_hour_of_its_token_is_used_up(har
 async def test_old_keys_are_forgotten(harness):
     await book(harness, key="k")
     harness.clock.set(NOON + DAY)
-    await harness.node.store.write(lambda tx: tx.booking_keys.forget(harness.clock.now()))
+    await harness.node.store.write(lambda tx: tx.booking_keys.delete_expired(harness.clock.now()))
     read = await harness.node.store.write(
-        lambda tx: tx.booking_keys.take("token-1", "k", "new", harness.clock.now() - DAY)
+        lambda tx: tx.booking_keys.claim("token-1", "k", "new", harness.clock.now() - DAY)
     )
     assert read == "new"

@@ -60,7 +60,7 @@ async def restart(harness, *, at=None):
 
 async def start(harness):
     """Do what a start does before anything fires."""
-    return await harness.node.engine.upkeep.zone_rules.look()
+    return await harness.node.engine.upkeep.zone_rules.follow_changes()
 
 
 async def test_a_cron_wake_keeps_its_wall_clock_time_and_why_says_so(backend_settings, data):
@@ -154,7 +154,7 @@ async def test_nodes_that_start_together_move_a_wake_once(backend_settings, data
     data.update("2026b", compiled("Europe/London"))
     async with await restart(harness):
         nodes = [ZoneRules(harness.node.store, harness.clock) for _ in range(2)]
-        moved = await asyncio.gather(*[each.look() for each in nodes])
+        moved = await asyncio.gather(*[each.follow_changes() for each in nodes])
         assert sorted(map(len, moved)) == [0, 1]
         assert (await harness.wake(wake)).nominal_at == LONDON
 

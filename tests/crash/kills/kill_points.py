@@ -89,20 +89,20 @@ def die_soon_after_a_claim() -> None:
 
     die_in(5)
     _after_claim(lambda: die_in(chance.uniform(0, 0.06)))
-    note_calls()
+    record_calls()
 
 
-def note_calls() -> None:
+def record_calls() -> None:
     """Write the id of a run into the file CALLS in the data directory before each first call of a start."""
-    original = Claims.note_call
+    original = Claims.record_call
     path = Path(os.environ["WAKEFUL_DATA_DIR"], CALLS)
 
-    async def note_call(self: Claims, run: Run) -> None:
+    async def record_call(self: Claims, run: Run) -> None:
         with path.open("a") as file:  # noqa: ASYNC230  (it is to be there at once)
             file.write(f"{run.id}\n")
         await original(self, run)
 
-    Claims.note_call = note_call  # type: ignore[method-assign]
+    Claims.record_call = record_call  # type: ignore[method-assign]
 
 
 def _after_claim(act: Callable[[], object]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crash.crash_harness import IS_LONG
-from crash.kills.kill_points import CALLS, die_once_claimed, die_soon_after_a_claim, note_calls
+from crash.kills.kill_points import CALLS, die_once_claimed, die_soon_after_a_claim, record_calls
 from crash.server_process import FINAL, Conversation, Start
 from openai_server import Exchange, say
 
@@ -48,12 +48,12 @@ async def answer(exchange: Exchange) -> None:
 
 
 async def test_in_a_crash_loop_no_run_is_given_up_that_never_reached_a_model(talking: Start, tmp_path: Path) -> None:
-    async with talking(always=answer, prepare=note_calls) as (talk, _):
+    async with talking(always=answer, prepare=record_calls) as (talk, _):
         sessions = [await _book(talk, f"Task {number}") for number in range(RUNS)]
         await talk.served.kill()
         for _ in range(KILLS):
             await talk.served.start_doomed(die_soon_after_a_claim)
-        await talk.served.start(prepare=note_calls)
+        await talk.served.start(prepare=record_calls)
 
         async def are_over() -> bool:
             runs = await _runs(talk)

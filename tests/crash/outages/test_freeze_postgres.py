@@ -18,7 +18,7 @@ PATIENCE = 65  # seconds after the lease; what goes on later than this is stuck
 FIRE = ("due_wakes", "move_wakes", "add_runs") if IS_LONG else ("move_wakes",)
 CLAIM = ("claim_runs",)
 SAVE = ("holds_lease", "take_positions", "add_message") if IS_LONG else ("take_positions",)
-FINISH = ("finish_runs", "settle_wakes", "hold_sessions") if IS_LONG else ("finish_runs", "settle_wakes")
+FINISH = ("finish_runs", "mark_wakes_finished", "hold_sessions") if IS_LONG else ("finish_runs", "mark_wakes_finished")
 MOMENTS = (*FIRE, *CLAIM, *SAVE, *FINISH)
 
 

@@ -162,7 +162,7 @@ async def test_a_conversation_goes_on_and_is_forgotten_after_a_month(stored_serv
     second = await server.rest.post("/v1/chat/completions", json=body("Hi", "Hello", "And?"))
     assert first.headers["X-Wakeful-Session"] == second.headers["X-Wakeful-Session"]
     later = server.node.clock.now() + timedelta(days=1)
-    await server.node.store.write(lambda tx: tx.client_sessions.forget(later))
+    await server.node.store.write(lambda tx: tx.client_sessions.delete_old(later))
     third = await server.rest.post("/v1/chat/completions", json=body("Hi", "Hello", "And?", "Fine", "So?"))
     assert third.headers["X-Wakeful-Session"] != first.headers["X-Wakeful-Session"]
     shown = [each["content"] for each in await server.messages(third.headers["X-Wakeful-Session"])]

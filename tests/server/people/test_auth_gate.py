@@ -307,4 +307,4 @@ async def test_a_ticket_of_a_socket_lasts_half_a_minute_and_says_so(doors):
         told = (await client.post("/ws-ticket")).json()
     assert told["expires_in"] == 30
     doors.clock.advance(MINUTE)
-    assert await doors.accounts.take_ticket(told["ticket"]) is None
+    assert await doors.accounts.use_ticket(told["ticket"]) is None

@@ -391,7 +391,7 @@ class Engine(RuleBasedStateMachine):
         assert not [run for run in taken if self.is_paused(run.agent_id) and run.fence == 1], "claimed while paused"
         assert taken or not self.claimable(rows, busy), "free, queued and not claimed"
         for run in taken if is_calling else ():
-            self.do(self.claims_of(self.owner).note_call(run))
+            self.do(self.claims_of(self.owner).record_call(run))
         made = [Hold(run, self.owner, self.now + LEASE) for run in taken]
         self.held += made
         self.compare()

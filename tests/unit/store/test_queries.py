@@ -21,7 +21,7 @@ def test_a_row_has_one_order_for_both_databases(name):
 
 
 def test_parameters_are_numbered_once_per_name_for_postgres():
-    query = queries.for_postgres()["take_notice"]
+    query = queries.for_postgres()["claim_notice"]
     assert sorted(query.names) == ["id", "left_behind", "now"]
     assert "$3" in query.sql
     assert "$4" not in query.sql

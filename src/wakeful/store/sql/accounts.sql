@@ -97,7 +97,7 @@ UPDATE tokens SET revoked_at = :now WHERE kind = 'browser' AND revoked_at IS NUL
 -- name: drop_passes
 DELETE FROM passes;
 
--- name: forget_old_tokens
+-- name: delete_old_tokens
 -- Those that let nobody in for a while. The owner's own stays, so that a revoked one is still known as revoked.
 DELETE FROM tokens
 WHERE
@@ -105,7 +105,7 @@ WHERE
     AND NOT EXISTS (SELECT 1 FROM passes p WHERE p.token_id = tokens.id)
 RETURNING id;
 
--- name: forget_old_passes
+-- name: delete_old_passes
 DELETE FROM passes WHERE expires_at <= :now OR expires_at > :latest;
 
 -- name: add_pass
@@ -116,7 +116,7 @@ VALUES (:digest, :purpose, :user_id, :token_id, :expires_at);
 SELECT COUNT(*) AS unused FROM passes
 WHERE token_id = :token_id AND purpose <> 'login' AND expires_at > :now AND expires_at <= :latest;
 
--- name: take_pass
+-- name: use_pass
 -- Taking it is removing it, so of two who try only one gets it. One that is good for too long is from before the clock was
 -- set back.
 DELETE FROM passes

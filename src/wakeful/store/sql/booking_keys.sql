@@ -1,4 +1,4 @@
--- name: take_booking_key
+-- name: claim_booking_key
 -- One row for each key: a second transaction waits here for the first, and finds its wake. One from long ago, or from a
 -- time ahead of a clock that was set back, is replaced.
 INSERT INTO booking_keys (token_id, key, wake_id, created_at) VALUES (:token_id, :key, :wake_id, :now)
@@ -20,5 +20,5 @@ WHERE
     AND agent_id = :agent_id AND instructions = :instructions
 ORDER BY created_at LIMIT 60;
 
--- name: forget_booking_keys
+-- name: delete_expired_booking_keys
 DELETE FROM booking_keys WHERE created_at <= :since OR created_at >= :latest;

@@ -53,7 +53,7 @@ DELETE FROM hooks WHERE id = :id AND user_id = :user_id RETURNING id;
 -- name: delete_hooks_of_agent
 DELETE FROM hooks WHERE agent_id = :agent_id;
 
--- name: forget_old_hook_secrets
+-- name: delete_old_hook_secrets
 UPDATE hooks SET encrypted_old_secret = NULL, old_until = NULL WHERE old_until <= :now;
 
 -- name: add_hook_delivery

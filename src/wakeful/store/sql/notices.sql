@@ -12,7 +12,7 @@ RETURNING id;
 -- name: notice_by_id
 SELECT * FROM notifications WHERE id = :id;
 
--- name: take_notice
+-- name: claim_notice
 -- Of all nodes that are notified of a notice, one claims it and delivers it to the channels. An abandoned claim is made
 -- once more, and then the notice counts as delivered.
 UPDATE notifications
@@ -20,7 +20,7 @@ SET told_at = CASE WHEN taken_at IS NOT NULL THEN CAST(:now AS BIGINT) END, take
 WHERE id = :id AND told_at IS NULL AND (taken_at IS NULL OR taken_at < :left_behind)
 RETURNING *;
 
--- name: settle_notice
+-- name: mark_notice_delivered
 UPDATE notifications SET told_at = :now WHERE id = :id AND told_at IS NULL;
 
 -- name: untold_notices

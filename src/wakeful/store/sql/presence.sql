@@ -10,7 +10,7 @@ SELECT session_id FROM presence WHERE session_id = :session_id AND until > :now 
 -- name: end_presence
 DELETE FROM presence WHERE session_id = :session_id AND source = :source;
 
--- name: forget_presence
+-- name: delete_expired_presence
 -- What nobody renewed, and what was saved before the clock was set back.
 DELETE FROM presence WHERE until <= :now OR until > :latest;
 

@@ -29,7 +29,7 @@ WHERE id = :id;
 -- name: delete_push_subscription
 DELETE FROM push_subscriptions WHERE id = :id AND user_id = :user_id RETURNING id;
 
--- name: forget_push_endpoint
+-- name: delete_push_endpoint
 -- A browser has one subscription: who logs in and subscribes there takes it over from who did before.
 DELETE FROM push_subscriptions WHERE endpoint = :endpoint AND id <> :keep;
 

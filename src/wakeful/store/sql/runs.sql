@@ -373,7 +373,7 @@ SELECT id FROM runs
 WHERE id = :id AND status = 'running' AND owner = :owner AND fence = :fence
 /*postgres FOR UPDATE */;
 
--- name: note_calls
+-- name: record_calls
 -- These starts are about to make their first model or tool call, so they count as attempts from now on. The next attempt
 -- of a traced run links to this one.
 UPDATE runs SET has_called = 1, traceparent = n.traceparent
@@ -400,19 +400,19 @@ UPDATE runs SET stop_requested_at = :now
 WHERE id = :id AND status = 'running' AND stop_requested_at IS NULL
 RETURNING id;
 
--- name: leave_stop_wish
+-- name: save_stop_request
 INSERT INTO stop_wishes (run_id, requested_at) VALUES (:run_id, :now) ON CONFLICT DO NOTHING;
 
--- name: free_stop_wishes
+-- name: free_stop_requests
 -- Wishes to stop whose run nobody holds any more; its row is held for us until the wish is carried out.
 SELECT runs.* FROM stop_wishes w JOIN runs ON runs.id = w.run_id
 LIMIT :most
 /*postgres FOR UPDATE OF runs SKIP LOCKED */;
 
--- name: forget_stop_wish
+-- name: delete_stop_request
 DELETE FROM stop_wishes WHERE run_id = :run_id;
 
--- name: forget_lost_stop_wishes
+-- name: delete_lost_stop_requests
 -- Of runs that have been deleted.
 DELETE FROM stop_wishes WHERE (SELECT 1 FROM runs r WHERE r.id = stop_wishes.run_id LIMIT 1) IS NULL;
 

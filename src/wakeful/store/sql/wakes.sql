@@ -197,7 +197,7 @@ UPDATE wakes SET status = 'running', held_by = NULL, version = wakes.version + 1
 FROM rows(wakes) AS n
 WHERE wakes.id = n.id AND COALESCE(wakes.status, n.id) = 'queued';  -- so written for the reason in runs.sql
 
--- name: settle_wakes
+-- name: mark_wakes_finished
 -- What a run that ended well means for its wake: a once-wake is over, a recurring one forgets its failures, and comes
 -- back from a back-off that they had put it into. Returns those that changed, as they are now; in PostgreSQL also the
 -- recurring ones that did not (elsewhere recurring_wakes reads them).
@@ -280,7 +280,7 @@ SELECT MIN(at) AS at FROM (
     SELECT MIN(requested_at) AS at FROM stop_wishes
 ) AS moments;
 
--- name: forget_ephemeral_wakes
+-- name: cancel_ephemeral_wakes
 -- Schedules that were asked to last only until a restart.
 UPDATE wakes
 SET status = 'cancelled', reason = 'restarted', version = version + 1, updated_at = :now

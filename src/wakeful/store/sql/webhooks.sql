@@ -42,7 +42,7 @@ WHERE id = :id;
 -- name: delete_webhook
 DELETE FROM webhooks WHERE id = :id AND user_id = :user_id RETURNING id;
 
--- name: forget_old_webhook_secrets
+-- name: delete_old_webhook_secrets
 UPDATE webhooks SET encrypted_old_secret = NULL, old_until = NULL WHERE old_until <= :now;
 
 -- name: add_webhook_messages
@@ -58,7 +58,7 @@ WHERE TRUE
 ON CONFLICT DO NOTHING
 /*postgres RETURNING id */;
 
--- name: take_webhook_messages
+-- name: claim_webhook_messages
 -- Of several nodes, one takes a message that is due. A claim from before `left_behind` was abandoned.
 UPDATE webhook_messages SET taken_at = :now
 WHERE

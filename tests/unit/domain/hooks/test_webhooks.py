@@ -39,7 +39,7 @@ MESSAGE = WebhookMessage(
 
 def test_a_message_that_was_taken_is_over_and_ends_the_failures():
     failing = replace(WEBHOOK, failing_since=NOW, last_error="down", last_error_at=NOW)
-    message, webhook = rules.settle(MESSAGE, failing, Reply(status=204), NOW)
+    message, webhook = rules.record_attempt(MESSAGE, failing, Reply(status=204), NOW)
     assert (message.status, message.next_at, message.attempts) == ("sent", None, 1)
     assert (webhook.failing_since, webhook.last_error, webhook.last_sent_at) == (None, None, NOW)
 
@@ -48,7 +48,7 @@ def test_the_attempts_are_spread_over_a_day_and_then_given_up():
     message, webhook, now = MESSAGE, WEBHOOK, NOW
     times = [now]
     while True:
-        message, webhook = rules.settle(message, webhook, DOWN, now)
+        message, webhook = rules.record_attempt(message, webhook, DOWN, now)
         if message.next_at is None:
             break
         now = message.next_at
@@ -61,9 +61,13 @@ def test_the_attempts_are_spread_over_a_day_and_then_given_up():
 
 
 def test_a_receiver_may_ask_for_a_longer_wait_but_not_for_ever():
-    message, _ = rules.settle(MESSAGE, WEBHOOK, Reply(status=503, error="it answered 503", retry_after=600), NOW)
+    message, _ = rules.record_attempt(
+        MESSAGE, WEBHOOK, Reply(status=503, error="it answered 503", retry_after=600), NOW
+    )
     assert message.next_at == NOW + timedelta(minutes=10)
-    message, _ = rules.settle(MESSAGE, WEBHOOK, Reply(status=503, error="it answered 503", retry_after=10**6), NOW)
+    message, _ = rules.record_attempt(
+        MESSAGE, WEBHOOK, Reply(status=503, error="it answered 503", retry_after=10**6), NOW
+    )
     assert message.next_at == NOW + rules.MAX_WAIT
 
 
@@ -77,16 +81,16 @@ def test_a_receiver_may_ask_for_a_longer_wait_but_not_for_ever():
     ],
 )
 def test_one_that_fails_for_five_days_or_is_gone_is_switched_off(failing_since, reply, is_on):
-    message, webhook = rules.settle(MESSAGE, replace(WEBHOOK, failing_since=failing_since), reply, NOW)
+    message, webhook = rules.record_attempt(MESSAGE, replace(WEBHOOK, failing_since=failing_since), reply, NOW)
     assert webhook.enabled is is_on
     assert message.status == ("pending" if is_on else "failed")
 
 
 def test_a_test_is_tried_once_and_switches_nothing_off():
     test = replace(MESSAGE, event=rules.TEST)
-    message, webhook = rules.settle(test, replace(WEBHOOK, failing_since=NOW - timedelta(days=9)), DOWN, NOW)
+    message, webhook = rules.record_attempt(test, replace(WEBHOOK, failing_since=NOW - timedelta(days=9)), DOWN, NOW)
     assert (message.status, webhook.enabled) == ("failed", True)
-    _, webhook = rules.settle(test, WEBHOOK, DOWN, NOW)
+    _, webhook = rules.record_attempt(test, WEBHOOK, DOWN, NOW)
     assert (webhook.failing_since, webhook.last_error) == (None, DOWN.error)
 
 

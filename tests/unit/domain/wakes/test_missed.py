@@ -155,7 +155,7 @@ def test_every_instant_is_in_exactly_one_piece(every, judged_after, waited, ends
         at += every
     covered = []
     for piece in (*result.skipped, *result.runs):
-        covered += Grid.of(wake).take(piece.first, piece.covers)
+        covered += Grid.of(wake).times_from(piece.first, piece.covers)
     assert covered == planned
     assert result.next_at == (None if until is not None and at > until else at)
     assert len(result.runs) <= most

@@ -49,7 +49,7 @@ def cron(text, zone="UTC"):
 def shown(grid, after, count):
     """Return the next instants as the zone's clocks show them."""
     first = grid.next_after(after, after=after)
-    return [at.astimezone(load_zone(grid.timezone)).strftime("%d %H:%M%z") for at in grid.take(first, count)]
+    return [at.astimezone(load_zone(grid.timezone)).strftime("%d %H:%M%z") for at in grid.times_from(first, count)]
 
 
 def local_midnight(zone, year, month, day):
@@ -81,7 +81,7 @@ def test_an_interval_of_a_day_keeps_real_time_over_a_clock_change():
 
 def test_an_interval_beyond_the_calendar_is_never():
     assert every(timedelta(days=4_000_000)).next_after(NOW, after=NOW) == FOREVER
-    assert every(timedelta(days=4_000_000)).take(NOW, 3) == [NOW]
+    assert every(timedelta(days=4_000_000)).times_from(NOW, 3) == [NOW]
 
 
 @pytest.mark.parametrize("until", [NOW, NOW + 5 * MINUTE, NOW + 12 * MINUTE])
@@ -126,9 +126,9 @@ def test_the_grid_of_a_wake_is_its_rule_in_its_zone():
 
 
 def test_take_returns_the_first_instants_from_a_planned_one():
-    assert every(HOUR).take(NOW, 3) == [NOW, NOW + HOUR, NOW + 2 * HOUR]
-    assert cron("0 8 * * *").take(NOW, 2) == [NOW, NOW + DAY]
-    assert every(HOUR).take(NOW, 0) == []
+    assert every(HOUR).times_from(NOW, 3) == [NOW, NOW + HOUR, NOW + 2 * HOUR]
+    assert cron("0 8 * * *").times_from(NOW, 2) == [NOW, NOW + DAY]
+    assert every(HOUR).times_from(NOW, 0) == []
 
 
 # ── Cron and the clocks ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -251,11 +251,13 @@ def test_a_cron_of_every_hour_follows_the_clock_through_a_change(text, zone, aft
 def test_an_hourly_cron_never_leaves_a_real_hour_out(day):
     grid = cron("0 * * * *", "Europe/Berlin")
     midnight = local_midnight("Europe/Berlin", *day)
-    assert {later - at for at, later in pairwise(grid.take(grid.next_after(midnight, after=midnight), 30))} == {HOUR}
+    assert {later - at for at, later in pairwise(grid.times_from(grid.next_after(midnight, after=midnight), 30))} == {
+        HOUR
+    }
 
 
 def test_a_leap_day_comes_every_four_years():
-    assert [at.year for at in cron("0 0 29 2 *").take(datetime(2028, 2, 29, tzinfo=UTC), 3)] == [2028, 2032, 2036]
+    assert [at.year for at in cron("0 0 29 2 *").times_from(datetime(2028, 2, 29, tzinfo=UTC), 3)] == [2028, 2032, 2036]
 
 
 def test_a_far_cron_of_every_hour_uses_the_offset_of_its_own_season():
@@ -364,7 +366,7 @@ def all_planned(grid, after, until):
 def test_cron_instants_are_those_found_minute_by_minute(text, zone, after):
     grid = cron(text, zone)
     planned = all_planned(grid, after, after + 2 * DAY)
-    following = grid.take(grid.next_after(after, after=after), len(planned) + 1)
+    following = grid.times_from(grid.next_after(after, after=after), len(planned) + 1)
     assert following[:-1] == planned
     assert following[-1] > after + 2 * DAY
 
@@ -372,7 +374,7 @@ def test_cron_instants_are_those_found_minute_by_minute(text, zone, after):
 @settings(deadline=None)
 @given(GRIDS, AFTERS)
 def test_planned_instants_strictly_increase_and_each_follows_the_one_before(grid, after):
-    instants = grid.take(grid.next_after(after, after=after), 20)
+    instants = grid.times_from(grid.next_after(after, after=after), 20)
     assert all(at < later for at, later in pairwise(instants))
     assert all(grid.next_after(at, after=at) == later for at, later in pairwise(instants))
     assert all(grid.next_after(at, after=later - SECOND / 1000) == later for at, later in pairwise(instants))

@@ -57,7 +57,7 @@ def test_a_recurring_wake_comes_at_most_one_period_after_the_clock_was_put_right
         assert NOON < right.nominal_at <= NOON + wake.every + MINUTE
     else:  # the instants ahead that have fired are left out
         first = grid.next_after(NOON, after=NOON)
-        assert right.nominal_at in grid.take(first, 2)
+        assert right.nominal_at in grid.times_from(first, 2)
     assert right.attempt_at == right.nominal_at
     assert right.updated_at == NOON
 

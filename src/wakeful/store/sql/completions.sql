@@ -15,5 +15,5 @@ ON CONFLICT (session_id) DO UPDATE SET
     client_key = COALESCE(excluded.client_key, client_sessions.client_key), history_key = excluded.history_key,
     run_id = excluded.run_id, at = excluded.at;
 
--- name: forget_client_sessions
+-- name: delete_old_client_sessions
 DELETE FROM client_sessions WHERE at < :before;
