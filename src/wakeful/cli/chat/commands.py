@@ -1,4 +1,4 @@
-"""`wakeful chat`: a conversation with an agent in the terminal."""
+"""`wakeful chat`, a conversation with an agent in the terminal, and `wakeful ask`, one message and its answer."""
 
 import asyncio
 import os
@@ -16,11 +16,16 @@ from wakeful.cli.server import Server, connect
 
 if TYPE_CHECKING:
     from wakeful.cli.chat.conversation import Conversation
+    from wakeful.cli.chat.plain import PlainScreen
     from wakeful.cli.chat.prompt import PromptScreen
-    from wakeful.cli.chat.screen import PlainScreen
 
-
+# Exit codes of commands that wait for a run. docs/cli.md lists them.
+FAILED, STOPPED, TIMED_OUT, INTERRUPTED, NEEDS_APPROVAL = 1, 4, 5, 6, 7
+CTRL_C = 130
+BY_STATUS = {"success": 0, "failed": FAILED, "stopped": STOPPED, "interrupted": INTERRUPTED, "skipped": FAILED}
+BY_FRAME = {"stream_end": 0, "stream_stopped": STOPPED, "error": FAILED}
 _SHOWN = 10
+_STOP_SECONDS = 3.0  # a run ends within two after a request to stop
 
 
 def chat(
@@ -45,6 +50,35 @@ def chat(
     chosen = _choose(server, agent)
     server.shows_progress = False  # a conversation has a status line of its own
     raise typer.Exit(asyncio.run(_talk(server, chosen, session_id, history)))
+
+
+def ask(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; - reads it from standard input.")],
+    agent: Annotated[str | None, typer.Option(help="The agent, by id or name; without it, your first one.")] = None,
+    session: Annotated[
+        str | None, typer.Option(help="Its session, by id or the beginning of it; without it, a new one.")
+    ] = None,
+    timeout: Annotated[
+        str | None, typer.Option(help="Stop the run after this long, such as 90s or 5m, and exit with 5.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send one message to an agent and print its answer. The exit code says how the run ended.
+
+    0: it succeeded. 1: it failed, or the server refused. 2: wrong usage. 3: no server answers. 4: it was stopped.
+    5: --timeout ended it. 6: it was interrupted. 7: a tool call waits for approval, and there is no terminal to ask on.
+    """
+    seconds = None if timeout is None else read_seconds(timeout, "--timeout")
+    content = sys.stdin.read() if text == "-" else text
+    if not content.strip():
+        fail("The message is empty.", WRONG)
+    server = connect()
+    session_id = find_session_id(server, session)
+    if session_id is not None and agent is not None:
+        fail("--agent is for a new session; the agent of --session answers there.", WRONG)
+    chosen = server.agent(server.first_agent_id() if agent is None else agent)
+    server.shows_progress = False
+    raise typer.Exit(asyncio.run(_ask(server, chosen, session_id, content, seconds, as_json)))
 
 
 def _latest(server: Server, agent_id: str | None) -> str:
@@ -79,11 +113,11 @@ async def _talk(server: Server, agent: dict[str, Any], session_id: str | None, h
 
 def _open_console(interrupts: "Interrupts") -> "PlainScreen | PromptScreen":
     if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
-        from wakeful.cli.chat.conversation import COMMANDS
         from wakeful.cli.chat.prompt import PromptScreen
+        from wakeful.cli.chat.slash_commands import COMMANDS
 
         return PromptScreen([f"/{name}" for name in COMMANDS], interrupts.take)
-    from wakeful.cli.chat.screen import PlainScreen
+    from wakeful.cli.chat.plain import PlainScreen
 
     console = PlainScreen()
 
@@ -97,7 +131,7 @@ def _open_console(interrupts: "Interrupts") -> "PlainScreen | PromptScreen":
 
 async def _take(conversation: "Conversation", line: str) -> bool:
     """Do what a line says; return whether the chat goes on."""
-    from wakeful.cli.chat.conversation import Leave, run_command
+    from wakeful.cli.chat.slash_commands import Leave, run_command
 
     try:
         if conversation.approval is not None:
@@ -115,75 +149,11 @@ async def _take(conversation: "Conversation", line: str) -> bool:
     return True
 
 
-class Interrupts:
-    """Decides what Ctrl-C does: the first one stops the run, the next one leaves."""
-
-    def __init__(self) -> None:
-        self.conversation: Conversation | None = None
-        self.has_left = False
-        self._stopping: asyncio.Task[None] | None = None
-
-    def take(self, has_text: bool) -> Literal["stop", "clear", "leave"]:
-        """Return what happens; a run is stopped in the background."""
-        conversation = self.conversation
-        if conversation is not None and conversation.is_busy and not conversation.is_stopping:
-            conversation.is_stopping = True
-            conversation.console.hint("Stopping. Ctrl-C again leaves.")
-            self._stopping = asyncio.ensure_future(self._stop(conversation))
-            return "stop"
-        if has_text:
-            return "clear"
-        self.has_left = True
-        return "leave"
-
-    async def _stop(self, conversation: "Conversation") -> None:
-        try:
-            await conversation.stop()
-        except Failed as error:
-            conversation.view.problem(error.message)
-            conversation.is_stopping = False
-
-
-# `wakeful ask`: one message to an agent, and its answer.
-
-
-_STOP_SECONDS = 3.0  # a run ends within two after a request to stop
-
-
-def ask(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; - reads it from standard input.")],
-    agent: Annotated[str | None, typer.Option(help="The agent, by id or name; without it, your first one.")] = None,
-    session: Annotated[
-        str | None, typer.Option(help="Its session, by id or the beginning of it; without it, a new one.")
-    ] = None,
-    timeout: Annotated[
-        str | None, typer.Option(help="Stop the run after this long, such as 90s or 5m, and exit with 5.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Send one message to an agent and print its answer. The exit code says how the run ended.
-
-    0: it succeeded. 1: it failed, or the server refused. 2: wrong usage. 3: no server answers. 4: it was stopped.
-    5: --timeout ended it. 6: it was interrupted. 7: a tool call waits for approval, and there is no terminal to ask on.
-    """
-    seconds = None if timeout is None else read_seconds(timeout, "--timeout")
-    content = sys.stdin.read() if text == "-" else text
-    if not content.strip():
-        fail("The message is empty.", WRONG)
-    server = connect()
-    session_id = find_session_id(server, session)
-    if session_id is not None and agent is not None:
-        fail("--agent is for a new session; the agent of --session answers there.", WRONG)
-    chosen = server.agent(server.first_agent_id() if agent is None else agent)
-    server.shows_progress = False
-    raise typer.Exit(asyncio.run(_ask(server, chosen, session_id, content, seconds, as_json)))
-
-
 async def _ask(
     server: Server, agent: dict[str, Any], session_id: str | None, content: str, seconds: int | None, as_json: bool
 ) -> int:
     from wakeful.cli.chat.conversation import Conversation
-    from wakeful.cli.chat.screen import PlainScreen
+    from wakeful.cli.chat.plain import PlainScreen
 
     is_streamed = sys.stdout.isatty() and not as_json
     screen = PlainScreen(streams_answers=is_streamed)
@@ -268,11 +238,30 @@ async def _finish(conversation: "Conversation", *, as_json: bool, is_streamed: b
     return run
 
 
-# Exit codes of commands that wait for a run. docs/cli.md lists them.
+class Interrupts:
+    """Decides what Ctrl-C does: the first one stops the run, the next one leaves."""
 
+    def __init__(self) -> None:
+        self.conversation: Conversation | None = None
+        self.has_left = False
+        self._stopping: asyncio.Task[None] | None = None
 
-FAILED, STOPPED, TIMED_OUT, INTERRUPTED, NEEDS_APPROVAL = 1, 4, 5, 6, 7
-CTRL_C = 130
+    def take(self, has_text: bool) -> Literal["stop", "clear", "leave"]:
+        """Return what happens; a run is stopped in the background."""
+        conversation = self.conversation
+        if conversation is not None and conversation.is_busy and not conversation.is_stopping:
+            conversation.is_stopping = True
+            conversation.console.hint("Stopping. Ctrl-C again leaves.")
+            self._stopping = asyncio.ensure_future(self._stop(conversation))
+            return "stop"
+        if has_text:
+            return "clear"
+        self.has_left = True
+        return "leave"
 
-BY_STATUS = {"success": 0, "failed": FAILED, "stopped": STOPPED, "interrupted": INTERRUPTED, "skipped": FAILED}
-BY_FRAME = {"stream_end": 0, "stream_stopped": STOPPED, "error": FAILED}
+    async def _stop(self, conversation: "Conversation") -> None:
+        try:
+            await conversation.stop()
+        except Failed as error:
+            conversation.view.problem(error.message)
+            conversation.is_stopping = False

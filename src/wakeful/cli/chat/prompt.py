@@ -16,7 +16,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import CompleteStyle
 
-from wakeful.cli.chat.screen import wrap
+from wakeful.cli.chat.wrapping import wrap
 from wakeful.cli.output import has_colour, printable
 from wakeful.core.sources import find_config_dir
 
