@@ -23,6 +23,7 @@ from wakeful.cli.output import (
 from wakeful.cli.server import connect
 
 app = Commands()
+
 AgentName = Annotated[str, typer.Argument(metavar="AGENT", help="An agent, by name, id or the beginning of the id.")]
 _MAX_WAKES = 200  # of one page of GET /wakes
 Mode = Literal["ambient", "reactive", "project", "manual"]

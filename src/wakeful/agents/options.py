@@ -11,10 +11,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from wakeful.cli.arguments import read_seconds, show_seconds
-from wakeful.cli.output import (
-    WRONG,
-    fail,
-)
+from wakeful.cli.output import WRONG, fail
 from wakeful.cli.server import Server
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

@@ -11,6 +11,7 @@ from wakeful.cli.output import WRONG, fail, harmless, printable
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 EXAMPLES = "90s, 30m, 2h, 1h30m or 3 days"
+
 _SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _TERM = re.compile(
     r"(\d+(?:\.\d+)?)\s*(w|wks?|weeks?|d|days?|h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?)(?![a-z])[\s,]*",

@@ -16,6 +16,7 @@ from wakeful.cli.server import Server
 from wakeful.cli.target import Target, check_url, local_url, read_token_file
 
 app = Commands()
+
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="The name of a saved server, as `wakeful context ls` shows it.")
 ]

@@ -43,6 +43,7 @@ OutputZone = Annotated[
         callback=_set_zone,
     ),
 ]
+
 REFUSED, WRONG, NOT_REACHED = 1, 2, 3  # exit codes: the server refused, wrong usage, no server
 
 

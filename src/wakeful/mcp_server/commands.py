@@ -21,7 +21,7 @@ Scope = Annotated[
     Literal["read", "chat", "schedule"],
     typer.Option(help="What its token may do: read, also ask agents (chat), or also book wakes (schedule)."),
 ]
-FILE_NAME = "mcp-tokens.json"
+FILE_NAME = "mcp-tokens.json"  # in the config directory; only its owner can read it
 
 
 def serve_stdio(context: Any, scope: str, name: str) -> None:

@@ -6,12 +6,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from wakeful.cli.output import (
-    WRONG,
-    echo,
-    fail,
-    harmless,
-)
+from wakeful.cli.output import WRONG, echo, fail, harmless
 from wakeful.cli.server import Server
 
 _MAX_SHOWN = 40  # models of a list; the others are typed in

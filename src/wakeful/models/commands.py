@@ -8,21 +8,12 @@ import typer
 
 from wakeful.cli.arguments import read_secret
 from wakeful.cli.nouns import Commands
-from wakeful.cli.output import (
-    WRONG,
-    AsJson,
-    echo,
-    fail,
-    print_note,
-    show_done,
-    show_json,
-    show_list,
-    show_one,
-)
+from wakeful.cli.output import WRONG, AsJson, echo, fail, print_note, show_done, show_json, show_list, show_one
 from wakeful.cli.server import Server, connect, to_body
 from wakeful.models.choosing import choose
 
 app = Commands()
+
 Named = Annotated[str, typer.Argument(metavar="NAME", help="A model's name, as `wakeful model ls` shows it.")]
 Address = Annotated[str | None, typer.Option(help="The base URL of its endpoint; without it, the provider's own.")]
 AsksKey = Annotated[
@@ -40,6 +31,7 @@ Calls = Annotated[
 Images = Annotated[bool | None, typer.Option("--images/--no-images", help="Whether it reads images.")]
 Thinking = Annotated[bool | None, typer.Option("--thinking/--no-thinking", help="Whether it thinks first.")]
 Check = Annotated[bool, typer.Option("--check/--no-check", help="Ask the endpoint whether it has the model.")]
+
 _OTHERS = ("server", "key", "as_json", "is_default", "check")
 
 
@@ -89,7 +81,7 @@ def add(
     if as_json:
         show_json(made)
         return
-    echo(f"Added {made['name']}: {describe(made)}")
+    echo(f"Added {made['name']}: {_describe(made)}")
     if made["is_default"]:
         echo("Agents without a model of their own use it now.")
     echo(f"Try it with `wakeful model test {made['name']}`.")
@@ -213,7 +205,7 @@ def rm(
     show_done(done, "Removed.", as_json)
 
 
-def describe(model: Mapping[str, Any]) -> str:
+def _describe(model: Mapping[str, Any]) -> str:
     """Return a model in one line: its id, its place and its window."""
     window = model["abilities"]
     size = f", a context window of {window['context_window']:,} tokens" if window["is_window_known"] else ""

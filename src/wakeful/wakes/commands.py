@@ -32,6 +32,7 @@ from wakeful.cli.server import Server, connect, to_body
 from wakeful.cli.zone import send_zone
 
 app = Commands()
+
 WakeId = Annotated[str, typer.Argument(help="A wake, by its id or the beginning of it; `wakeful wake ls` shows ids.")]
 Every = Annotated[str | None, typer.Option(help="recall: repeat after this long: 15m, 2h, 3 days, or seconds.")]
 Cron = Annotated[str | None, typer.Option(help="recall: repeat by a cron rule of five fields.")]
@@ -49,6 +50,7 @@ Priority = Annotated[
 Comment = Annotated[str | None, typer.Option(help="A label; not for next-run.")]
 Door = Literal["recall", "message", "session", "next-run"]
 Agent = Annotated[str | None, typer.Option(help="Only this agent, by id or name; without it, all of them.")]
+
 _LONG_AGO = "2000-01-01T00:00:00Z"  # a schedule in the past fires at once
 _MAX_TITLE = 60  # characters, of a session named after its booking
 _ENDED = ("success", "failed", "stopped", "skipped", "interrupted")

@@ -101,7 +101,7 @@ async def _talk(server: Server, agent: dict[str, Any], session_id: str | None, h
     conversation.view.note(f"{conversation.agent['name']} · {session_id or 'a new session'} · /help lists commands")
     async with aclosing(console.lines(conversation.is_ready)) as lines:
         async for line in lines:
-            if not await _take(conversation, line):
+            if not await _handle_line(conversation, line):
                 break
     await conversation.leave_session()
     if conversation.failure is not None:
@@ -116,20 +116,20 @@ def _open_console(interrupts: "Interrupts") -> "PlainScreen | PromptScreen":
         from wakeful.cli.chat.prompt import PromptScreen
         from wakeful.cli.chat.slash_commands import COMMANDS
 
-        return PromptScreen([f"/{name}" for name in COMMANDS], interrupts.take)
+        return PromptScreen([f"/{name}" for name in COMMANDS], interrupts.decide)
     from wakeful.cli.chat.plain import PlainScreen
 
     console = PlainScreen()
 
     def interrupt() -> None:
-        if interrupts.take(False) == "leave":
+        if interrupts.decide(False) == "leave":
             console.close()
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
     return console
 
 
-async def _take(conversation: "Conversation", line: str) -> bool:
+async def _handle_line(conversation: "Conversation", line: str) -> bool:
     """Do what a line says; return whether the chat goes on."""
     from wakeful.cli.chat.slash_commands import Leave, run_command
 
@@ -246,7 +246,7 @@ class Interrupts:
         self.has_left = False
         self._stopping: asyncio.Task[None] | None = None
 
-    def take(self, has_text: bool) -> Literal["stop", "clear", "leave"]:
+    def decide(self, has_text: bool) -> Literal["stop", "clear", "leave"]:
         """Return what happens; a run is stopped in the background."""
         conversation = self.conversation
         if conversation is not None and conversation.is_busy and not conversation.is_stopping:

@@ -184,7 +184,7 @@ class Conversation:
         stream = SessionStream(self._server, session_id, self._show_state)
         try:
             async for frame in stream.frames():
-                await self._take(frame)
+                await self._apply(frame)
         except Failed as error:
             self.failure = error
             self.view.problem(error.message)
@@ -195,7 +195,7 @@ class Conversation:
     def _show_state(self, problem: str | None) -> None:
         self.console.status(problem)
 
-    async def _take(self, frame: Frame) -> None:
+    async def _apply(self, frame: Frame) -> None:
         kind = frame["type"]
         if kind == "session_sync":
             await self._sync()
