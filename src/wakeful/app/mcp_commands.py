@@ -30,7 +30,10 @@ def _start(
     scope: Scope = "schedule",
     name: Annotated[str, typer.Option(help="The name of the token that it makes for itself.")] = BRIDGE,
 ) -> None:
-    """Without a command: speak MCP on stdin and stdout, for programs that start it, and pass it on to the server."""
+    """Let programs use your agents over MCP; and add, list and test MCP servers that agents use.
+
+    Without a command: speak MCP on stdin and stdout, for programs that start it, and pass it on to the server.
+    """
     if context.invoked_subcommand is None:
         serve_stdio(context, scope, name)
     elif context.invoked_subcommand != "config":

@@ -56,7 +56,7 @@ COMMANDS = {
     "agenda": Lazy("wakes.commands:agenda", "Show what ran and what will run."),
     "pause": Lazy("wakes.commands:pause", "Hold back the wakes of one agent, or of all your agents."),
     "resume": Lazy("wakes.commands:resume", "End a pause."),
-    "zone": Lazy("cli.commands:zone", "Show your time zone, or set it."),
+    "zone": Lazy("cli.zone:zone", "Show your time zone, or set it."),
     "context": Lazy("cli.commands:app", "Save servers, and choose the one that commands use."),
     "wake": Lazy("wakes.commands:app", "Book, list and change wakes."),
     "session": Lazy("sessions.commands:app", "List, read and change sessions."),

@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from wakeful.cli.arguments import Yes, confirm
+from wakeful.cli.arguments import Candidate, Yes, confirm, pick
 from wakeful.cli.output import (
     WRONG,
     AsJson,
@@ -26,7 +26,7 @@ from wakeful.cli.output import (
     show_list,
     show_one,
 )
-from wakeful.cli.server import Candidate, Server, connect, pick
+from wakeful.cli.server import Server, connect
 
 Tell = str | Callable[[Server, Any], None]  # a sentence with fields of the response, or a function that prints it
 

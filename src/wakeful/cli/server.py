@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from http import HTTPStatus
 from http.client import HTTPException
@@ -10,18 +10,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 from urllib.parse import quote, urlencode
 
+from wakeful.cli.arguments import Candidate, pick
+from wakeful.cli.connection import TIMEOUT, explain_failure, explain_token, open_connection
 from wakeful.cli.output import NOT_REACHED, WRONG, Refused, fail, harmless, progress
-from wakeful.cli.target import (
-    TIMEOUT,
-    Target,
-    explain_failure,
-    explain_token,
-    find_target,
-    open_connection,
-    read_settings,
-)
+from wakeful.cli.target import Target, find_target, read_settings
 
-_OPTIONS = {  # the option that sets a field of a request, if it has another name
+_OPTION_OF_FIELD = {  # the option that sets a field of a request, if it has another name
     "additional_context_message": "TEXT",
     "at": "--when",
     "columns": "--column",
@@ -143,41 +137,6 @@ class Server:
         return text
 
 
-def _spell(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _explain(status: int, text: str, location: str | None, target: Target) -> str:
-    """Return the server's message about a refused request, with the option that it is about."""
-    try:
-        problem = json.loads(text)["error"]
-        field = problem.get("field") or ""
-        option = _OPTIONS.get(field) or _OPTIONS.get(field.partition(".")[0]) or _typed(field)
-        source = explain_token(target) if status == HTTPStatus.UNAUTHORIZED else None
-        return " ".join(filter(None, (option and f"{option}:", problem["message"], problem.get("hint"), source)))
-    except (ValueError, KeyError, TypeError):
-        if location is not None:
-            return f"{target.url} redirects to {location}. Use the address there ({target.named_by} names this one)."
-        return (
-            f"{target.url} answered {status} without an explanation, so it is not a Wakeful server, or a proxy before "
-            f"it answers instead. {target.named_by} names this address."
-        )
-
-
-def _reason(text: str) -> str | None:
-    """Return the code of the server's error, if it is one of ours."""
-    try:
-        return json.loads(text)["error"]["code"]
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def _typed(field: str) -> str | None:
-    """Return the option with the name of a field, if the command was called with it."""
-    option = f"--{field.replace('_', '-')}"
-    return option if any(each.partition("=")[0] == option for each in sys.argv) else None
-
-
 def connect() -> Server:
     """Return a client of the server that options, environment or contexts name; else of this machine's.
 
@@ -203,9 +162,6 @@ def failing() -> Generator[None]:
         yield
     except StartError as error:
         fail(str(error))
-
-
-# Requests whose failure does not end the command.
 
 
 class NotReached(Exception):
@@ -259,37 +215,36 @@ def ask(target: Target, method: str, path: str, *, body: Any = None, timeout: fl
         return Answer(response.status, None, date)
 
 
-# Choosing the one of several things that a person named.
+def _explain(status: int, text: str, location: str | None, target: Target) -> str:
+    """Return the server's message about a refused request, with the option that it is about."""
+    try:
+        problem = json.loads(text)["error"]
+        field = problem.get("field") or ""
+        option = _OPTION_OF_FIELD.get(field) or _OPTION_OF_FIELD.get(field.partition(".")[0]) or _typed(field)
+        source = explain_token(target) if status == HTTPStatus.UNAUTHORIZED else None
+        return " ".join(filter(None, (option and f"{option}:", problem["message"], problem.get("hint"), source)))
+    except (ValueError, KeyError, TypeError):
+        if location is not None:
+            return f"{target.url} redirects to {location}. Use the address there ({target.named_by} names this one)."
+        return (
+            f"{target.url} answered {status} without an explanation, so it is not a Wakeful server, or a proxy before "
+            f"it answers instead. {target.named_by} names this address."
+        )
 
 
-_MAX_LISTED = 10
+def _reason(text: str) -> str | None:
+    """Return the code of the server's error, if it is one of ours."""
+    try:
+        return json.loads(text)["error"]["code"]
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
-class Candidate(NamedTuple):
-    """A thing that can be named by its id, the beginning of its id or, if it has one, its name."""
-
-    id: str
-    label: str
-    name: str | None = None
+def _typed(field: str) -> str | None:
+    """Return the option with the name of a field, if the command was called with it."""
+    option = f"--{field.replace('_', '-')}"
+    return option if any(each.partition("=")[0] == option for each in sys.argv) else None
 
 
-def pick(candidates: Sequence[Candidate], wanted: str, noun: str, command: str) -> Candidate:
-    """Return the candidate that was named, or end the command with those that it could be.
-
-    A whole id or name wins over the beginning of an id.
-    """
-    exact = [each for each in candidates if wanted in (each.id, each.name)]
-    fitting = exact or [each for each in candidates if wanted and each.id.startswith(wanted.lower())]
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
-        what = f"Which {noun}? {len(fitting)} fit {wanted!r}. Give one of these ids:"
-        fail(f"{what}\n{_list(fitting)}", WRONG)
-    known = f"`{command}` shows these:\n{_list(candidates)}" if candidates else f"`{command}` shows none."
-    return fail(f"There is no {noun} {wanted!r}. {known}")
-
-
-def _list(candidates: Sequence[Candidate]) -> str:
-    lines = [f"  {each.id}  {harmless(each.label)}"[:120] for each in candidates[:_MAX_LISTED]]
-    more = len(candidates) - _MAX_LISTED
-    return "\n".join([*lines, f"  … and {more} more"] if more > 0 else lines)
+def _spell(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

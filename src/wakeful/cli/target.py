@@ -1,14 +1,13 @@
 """Chooses the server that a command talks to, and the token for it."""
 
-import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
+from wakeful.cli.contexts import LOCAL, Context, load_contexts
 from wakeful.cli.options import Asked, read_options
 from wakeful.cli.output import NOT_REACHED, WRONG, fail
 from wakeful.core.files import Running, find_running
@@ -27,10 +26,7 @@ from wakeful.core.sources import (
 )
 
 if TYPE_CHECKING:
-    import ssl
-
     from wakeful.config.settings import Settings
-
 
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # all addresses of a machine, and the one to connect to
 _PORTS = {"http": 80, "https": 443}
@@ -89,6 +85,46 @@ def find_target(kept: Callable[[str], str | None] = lambda _url: None) -> Target
     return _in_context(load_contexts().current, "`wakeful context use`", asked, kept)
 
 
+def find_local(asked: Asked, kept: Callable[[str], str | None] = lambda _url: None) -> Target:
+    """Return the server of this machine, which the settings and the lock file describe."""
+    url = local_url()
+    if url is None:
+        read_settings()  # may show the reason: a misspelt setting
+        fail("No server runs here: the port is 0, which is any free one. Start it with `wakeful serve`.", NOT_REACHED)
+    token, token_from, is_own = (*named, False) if (named := _asked_token(asked)) else _local_token(kept(url))
+    return Target(
+        url=url,
+        token=token,
+        token_from=token_from,
+        named_by="the settings of this machine",
+        ca=asked.ca,
+        certificate=_local_certificate(),
+        is_local=True,
+        is_own_token=is_own,
+    )
+
+
+def target_of(running: Running) -> Target | None:
+    """Return the running server of this machine with this machine's token; None if there is no token."""
+    if not os.environ.get("WAKEFUL_TOKEN", "").strip() and not (find_config_dir(os.environ) / TOKEN_FILE).exists():
+        return None
+    token, token_from, is_own = _local_token()
+    return Target(
+        url=reachable(running.address),
+        token=token,
+        token_from=token_from,
+        named_by="its lock file",
+        certificate=_local_certificate(),
+        is_local=True,
+        is_own_token=is_own,
+    )
+
+
+def find_running_server() -> Running | None:
+    """Return the server that runs with this machine's data directory, whatever its port is."""
+    return find_running(_data_dir())
+
+
 def refuse_remote(what: str, *, also_chosen: bool = False) -> None:
     """End the command if the command line names a server: it works on this machine alone.
 
@@ -113,6 +149,73 @@ def is_remote_chosen() -> bool:
         return True
     name = asked.context or os.environ.get("WAKEFUL_CONTEXT", "").strip() or load_contexts().current
     return name != LOCAL
+
+
+def read_settings(*, host: str | None = None, port: int | None = None) -> "Settings":
+    """Return all settings, or end the command with the errors in them."""
+    from wakeful.config.settings import ConfigError, load_settings
+
+    try:
+        return load_settings(host=host, port=port)
+    except ConfigError as error:
+        fail(str(error))
+
+
+def read_token_file(path: Path) -> str:
+    """Return the token in a file, or end the command."""
+    try:
+        token = path.expanduser().read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        fail(f"The token file {str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}.")
+    return token or fail(f"The token file {str(path)!r} is empty.")
+
+
+def check_url(url: str, *, is_insecure: bool) -> str:
+    """Return the address of a server in its normal form, or end the command with what is wrong about it."""
+    parts = urlsplit(url)
+    try:
+        is_fit = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_fit = False
+    if not is_fit or parts.query or parts.fragment or parts.username or parts.password:
+        shown = "That" if "@" in url else repr(url)  # a password may be before the @
+        fail(f"{shown} is not the address of a server. Write it like https://wakeful.example.org:8420.", WRONG)
+    host = parts.hostname or ""
+    if parts.scheme == "http" and not is_insecure and not is_loopback(_ANY.get(host, host)):
+        fail(
+            f"{url} is on another machine, and http:// would send the token there unencrypted. Use https://, or add "
+            "--insecure if every machine on the way is yours.",
+            WRONG,
+        )
+    return parts.geturl().rstrip("/")  # with a scheme in lower case
+
+
+def local_url() -> str | None:
+    """Return the address of this machine's server; None if it takes any free port and does not run."""
+    problems: list[str] = []
+    given = read_values(os.environ, ("host", "port"), (), problems)
+    port = str(given.get("port", DEFAULT_PORT))
+    if problems or not port.isdecimal():
+        read_settings()
+    # A port in the environment is for this command. One in the file may differ from that of the running server.
+    is_port_named = os.environ.get("WAKEFUL_PORT", "").strip() not in ("", "0")
+    running = find_running_server()
+    if running is not None and (not is_port_named or origin(running.address)[2] == int(port)):
+        return reachable(running.address)
+    return None if port == "0" else reachable(_join(str(given.get("host", DEFAULT_HOST)), int(port)))
+
+
+def origin(url: str) -> tuple[str, str, int | None]:
+    """Return the scheme, host and port of an address; that of all addresses of this machine is at loopback."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return parts.scheme, _ANY.get(host, host), parts.port or _PORTS.get(parts.scheme)
+
+
+def reachable(address: str) -> str:
+    """Return an address that a client can connect to: a server that listens on all addresses is at loopback too."""
+    scheme, host, port = origin(address)
+    return _join("127.0.0.1" if host == "localhost" else host, port or DEFAULT_PORT, scheme)
 
 
 def _in_context(name: str, named_by: str, asked: Asked, kept: Callable[[str], str | None]) -> Target:
@@ -175,113 +278,6 @@ def _environment_token() -> tuple[str, str] | None:
     return (str(token), given["token"].key) if token and not problems else fail("\n".join(problems))
 
 
-def read_token_file(path: Path) -> str:
-    """Return the token in a file, or end the command."""
-    try:
-        token = path.expanduser().read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        fail(f"The token file {str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}.")
-    return token or fail(f"The token file {str(path)!r} is empty.")
-
-
-def check_url(url: str, *, is_insecure: bool) -> str:
-    """Return the address of a server in its normal form, or end the command with what is wrong about it."""
-    parts = urlsplit(url)
-    try:
-        is_fit = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_fit = False
-    if not is_fit or parts.query or parts.fragment or parts.username or parts.password:
-        shown = "That" if "@" in url else repr(url)  # a password may be before the @
-        fail(f"{shown} is not the address of a server. Write it like https://wakeful.example.org:8420.", WRONG)
-    host = parts.hostname or ""
-    if parts.scheme == "http" and not is_insecure and not is_loopback(_ANY.get(host, host)):
-        fail(
-            f"{url} is on another machine, and http:// would send the token there unencrypted. Use https://, or add "
-            "--insecure if every machine on the way is yours.",
-            WRONG,
-        )
-    return parts.geturl().rstrip("/")  # with a scheme in lower case
-
-
-def origin(url: str) -> tuple[str, str, int | None]:
-    """Return the scheme, host and port of an address; that of all addresses of this machine is at loopback."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    return parts.scheme, _ANY.get(host, host), parts.port or _PORTS.get(parts.scheme)
-
-
-def _is_at(url: str, running: Running) -> bool:
-    """Return whether an address is the one that a server listens on, which no other program can have meanwhile."""
-    scheme, host, port = origin(running.address)
-    return origin(url) in ((scheme, host, port), (scheme, "localhost", port))
-
-
-def local_url() -> str | None:
-    """Return the address of this machine's server; None if it takes any free port and does not run."""
-    problems: list[str] = []
-    given = read_values(os.environ, ("host", "port"), (), problems)
-    port = str(given.get("port", DEFAULT_PORT))
-    if problems or not port.isdecimal():
-        read_settings()
-    # A port in the environment is for this command. One in the file may differ from that of the running server.
-    is_port_named = os.environ.get("WAKEFUL_PORT", "").strip() not in ("", "0")
-    running = find_running_server()
-    if running is not None and (not is_port_named or origin(running.address)[2] == int(port)):
-        return reachable(running.address)
-    return None if port == "0" else reachable(_join(str(given.get("host", DEFAULT_HOST)), int(port)))
-
-
-def find_running_server() -> Running | None:
-    """Return the server that runs with this machine's data directory, whatever its port is."""
-    return find_running(_data_dir())
-
-
-def _data_dir() -> Path:
-    given = read_values(os.environ, ("data_dir",), (), [])
-    return Path(str(given.get("data_dir") or default_data_dir())).expanduser().absolute()
-
-
-def find_local(asked: Asked, kept: Callable[[str], str | None] = lambda _url: None) -> Target:
-    """Return the server of this machine, which the settings and the lock file describe."""
-    url = local_url()
-    if url is None:
-        read_settings()  # may show the reason: a misspelt setting
-        fail("No server runs here: the port is 0, which is any free one. Start it with `wakeful serve`.", NOT_REACHED)
-    token, token_from, is_own = (*named, False) if (named := _asked_token(asked)) else _local_token(kept(url))
-    return Target(
-        url=url,
-        token=token,
-        token_from=token_from,
-        named_by="the settings of this machine",
-        ca=asked.ca,
-        certificate=_local_certificate(),
-        is_local=True,
-        is_own_token=is_own,
-    )
-
-
-def target_of(running: Running) -> Target | None:
-    """Return the running server of this machine with this machine's token; None if there is no token."""
-    if not os.environ.get("WAKEFUL_TOKEN", "").strip() and not (find_config_dir(os.environ) / TOKEN_FILE).exists():
-        return None
-    token, token_from, is_own = _local_token()
-    return Target(
-        url=reachable(running.address),
-        token=token,
-        token_from=token_from,
-        named_by="its lock file",
-        certificate=_local_certificate(),
-        is_local=True,
-        is_own_token=is_own,
-    )
-
-
-def _local_certificate() -> Path | None:
-    given = read_values(os.environ, ("tls_certificate",), (), []).get("tls_certificate")
-    return Path(str(given)).expanduser() if given else None
-
-
 def _local_token(kept: str | None = None) -> tuple[str, str, bool]:
     """Return the token of this machine, where it is from, and whether it is its own: the user has not named it."""
     if named := _environment_token():
@@ -304,169 +300,21 @@ def _local_token(kept: str | None = None) -> tuple[str, str, bool]:
     return read_token_file(path), str(path), True
 
 
-def reachable(address: str) -> str:
-    """Return an address that a client can connect to: a server that listens on all addresses is at loopback too."""
-    scheme, host, port = origin(address)
-    return _join("127.0.0.1" if host == "localhost" else host, port or DEFAULT_PORT, scheme)
+def _local_certificate() -> Path | None:
+    given = read_values(os.environ, ("tls_certificate",), (), []).get("tls_certificate")
+    return Path(str(given)).expanduser() if given else None
+
+
+def _data_dir() -> Path:
+    given = read_values(os.environ, ("data_dir",), (), [])
+    return Path(str(given.get("data_dir") or default_data_dir())).expanduser().absolute()
+
+
+def _is_at(url: str, running: Running) -> bool:
+    """Return whether an address is the one that a server listens on, which no other program can have meanwhile."""
+    scheme, host, port = origin(running.address)
+    return origin(url) in ((scheme, host, port), (scheme, "localhost", port))
 
 
 def _join(host: str, port: int, scheme: str = "http") -> str:
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
-
-
-# The file of saved servers, `contexts.json` in the config directory, which only its owner can read.
-
-
-FILE_NAME = "contexts.json"
-LOCAL = "local"  # the server of this machine's settings; always there
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
-    """A saved server."""
-
-    url: str
-    token: str = field(repr=False)
-    ca: str | None = None
-    insecure: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contexts:
-    """All saved servers, and the one that commands use without being asked."""
-
-    current: str = LOCAL
-    saved: dict[str, Context] = field(default_factory=dict[str, Context])
-
-    def get(self, name: str) -> Context:
-        """Return a context, or end the command if there is none of that name."""
-        if name not in self.saved:
-            fail(f"There is no context {name!r}. `wakeful context ls` shows these: {', '.join([LOCAL, *self.saved])}.")
-        return self.saved[name]
-
-
-def contexts_path() -> Path:
-    return find_config_dir(os.environ) / FILE_NAME
-
-
-def load_contexts() -> Contexts:
-    """Read the file; without one, there is only this machine."""
-    path = contexts_path()
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        saved = {str(name): Context(**each) for name, each in found["contexts"].items()}
-        return Contexts(current=str(found["current"]), saved=saved)
-    except FileNotFoundError:
-        return Contexts()
-    except OSError as error:
-        fail(f"{path} cannot be read: {error.strerror}.")
-    except (ValueError, KeyError, TypeError, AttributeError):
-        fail(f"{path} is damaged. Delete it, and add your servers again with `wakeful context add`.")
-
-
-def save_contexts(contexts: Contexts) -> None:
-    """Replace the file in one step."""
-    from wakeful.core.files import replace_file
-
-    path = contexts_path()
-    text = {"current": contexts.current, "contexts": {name: asdict(each) for name, each in contexts.saved.items()}}
-    try:
-        replace_file(path, f"{json.dumps(text, indent=2)}\n".encode())
-    except OSError as error:
-        fail(f"{path} cannot be written: {error.strerror}. Nothing was changed.")
-
-
-# Connections to a server over HTTP or TLS, and what to do when there is none.
-
-
-TIMEOUT = 30  # seconds
-
-
-def open_connection(target: Target, timeout: float = TIMEOUT) -> HTTPConnection:
-    """Return a connection to a server, which is made with the first request."""
-    host, port = str(target.parts.hostname), target.parts.port
-    context = tls_context(target)
-    if context is None:
-        return HTTPConnection(host, port, timeout=timeout)
-    return HTTPSConnection(host, port, timeout=timeout, context=context)
-
-
-def tls_context(target: Target) -> "ssl.SSLContext | None":
-    """Return the TLS context for a server, with the authority that the user trusts; None: it has no TLS."""
-    if target.parts.scheme != "https":
-        return None
-    import ssl
-
-    own = target.certificate if target.ca is None else None
-    try:
-        context = ssl.create_default_context(cafile=own or target.ca)
-    except (OSError, ssl.SSLError) as error:
-        fail(f"The file of the certificate authority {str(own or target.ca)!r} cannot be used: {error}.")
-    if own is not None:  # the very certificate is checked, which is for the public name and not for 127.0.0.1
-        context.check_hostname = False
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    return context
-
-
-def explain_failure(error: OSError | HTTPException, target: Target) -> str:
-    """Return why a server cannot be reached, and what to do."""
-    return f"No server answers at {target.url}: {_reason(error, target)} {_advice(target)}"
-
-
-def _reason(error: OSError | HTTPException, target: Target) -> str:
-    import socket
-    import ssl
-
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return (
-            f"its certificate is not trusted ({error.verify_message}). If it is from an authority of your own, "
-            "give that authority's certificate with --ca FILE."
-        )
-    if isinstance(error, ssl.SSLError):
-        return f"it does not speak TLS ({error.reason}). If it has none, its address begins with http://."
-    if isinstance(error, socket.gaierror):
-        return f"the host name {target.parts.hostname!r} is not known."
-    if isinstance(error, NotRunning):
-        return str(error)
-    if isinstance(error, ConnectionRefusedError):
-        return "nothing listens there."
-    if isinstance(error, TimeoutError):
-        return f"no answer within {TIMEOUT} seconds."
-    if isinstance(error, HTTPException | ConnectionResetError):
-        other = "https" if target.parts.scheme == "http" else "http"
-        return f"what listens there does not speak HTTP. If it is Wakeful, its address begins with {other}://."
-    return f"{error.strerror or type(error).__name__}."
-
-
-def explain_token(target: Target) -> str:
-    """Return where a token that was refused is from, and whether it was sent to the wrong server."""
-    return " ".join(filter(None, (f"The token is from {target.token_from}.", _find_other_address(target))))
-
-
-def _advice(target: Target) -> str:
-    if not target.is_local:
-        return f"The address is from {target.named_by}. `wakeful --context local …` uses this machine's server."
-    return _find_other_address(target) or "Start it with `wakeful serve`, or name another server with --url."
-
-
-def _find_other_address(target: Target) -> str | None:
-    running = find_running_server() if target.is_local else None
-    if running is None or reachable(running.address) == target.url:
-        return None
-    return (
-        f"A server with this data directory runs at {running.address} (pid {running.pid}). WAKEFUL_PORT says "
-        "otherwise: unset it, and commands find the server."
-    )
-
-
-# Reading the settings of this machine.
-
-
-def read_settings(*, host: str | None = None, port: int | None = None) -> "Settings":
-    """Return all settings, or end the command with the errors in them."""
-    from wakeful.config.settings import ConfigError, load_settings
-
-    try:
-        return load_settings(host=host, port=port)
-    except ConfigError as error:
-        fail(str(error))

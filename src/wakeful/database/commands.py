@@ -1,4 +1,4 @@
-"""`wakeful db …`: all commands of an agent's own database."""
+"""`wakeful db …`: an agent's own database, with its tables, rows, SQL, files, changelog and keys."""
 
 import json
 from pathlib import Path
@@ -22,9 +22,6 @@ from wakeful.cli.output import (
     show_table,
 )
 from wakeful.cli.server import connect
-
-# The arguments of the database commands, and the requests that they send.
-
 
 app = Commands()
 
@@ -60,7 +57,7 @@ def read_value(text: str) -> Any:
         return text
 
 
-# List, create and change tables of an agent's database.
+# Tables
 
 
 Columns = Annotated[
@@ -146,7 +143,7 @@ def _column(given: str) -> dict[str, Any]:
     return {"name": name, "type": kind, **{known[word]: True for word in rest[1:]}}
 
 
-# Show, add, change and delete rows of an agent's database.
+# Rows
 
 
 RowIds = Annotated[list[int], typer.Argument(help="Row ids, as `wakeful db rows` shows them.")]
@@ -227,7 +224,7 @@ def restore(table: Table, row_ids: RowIds, agent: Agent = None, as_json: AsJson 
     show_done(done, f"Restored {done['restored']}.", as_json)
 
 
-# Run SQL and saved views of an agent's database.
+# SQL and saved views
 
 
 View = Annotated[str, typer.Argument(help="A view, as `wakeful db views` shows it.")]
@@ -330,7 +327,7 @@ def drop_view(name: View, agent: Agent = None, as_json: AsJson = False) -> None:
     show_done(done, "Deleted.", as_json)
 
 
-# Export tables and views of an agent's database, and import files.
+# Files
 
 
 Format = Literal["csv", "json", "jsonl"]
@@ -396,7 +393,7 @@ def import_file(
         echo(f"The column {old} was renamed to {new}: SQLite uses that name for its row id.")
 
 
-# The changelog of an agent's database, undo, and snapshots.
+# The changelog, undo, and snapshots
 
 
 @app.command()
@@ -480,7 +477,7 @@ def verify(agent: Agent = None, as_json: AsJson = False) -> None:
         fail(f"The changelog was tampered with, from entry {found['broken_at']} on.")
 
 
-# Keys of agents' databases.
+# Keys
 
 
 _KEY_WARNING = "This key opens the whole database. Type the agent's name to see it"

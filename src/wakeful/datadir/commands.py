@@ -1,4 +1,7 @@
-"""`wakeful key …`: show, restore and rotate the device key of this machine. No server is needed."""
+"""`wakeful key …`, the device key of this machine, and `wakeful move`, which moves the embedded store to PostgreSQL.
+
+Neither needs a server; for `rotate` and `move`, none may run.
+"""
 
 import asyncio
 import sys
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 
 
 app = Commands()
+
+_CLEAR = "\r\x1b[K"
 
 
 @app.callback()
@@ -74,12 +79,6 @@ def rotate(as_json: AsJson = False) -> None:
     echo(f"The device key was replaced. The new recovery key, which replaces yours: {text}")
     if locked:
         echo(f"The databases of these agents were locked before, and neither key opens them: {', '.join(locked)}")
-
-
-# `wakeful move`: move the embedded store to PostgreSQL. No server is needed, and none may run.
-
-
-_CLEAR = "\r\x1b[K"
 
 
 def move(

@@ -7,7 +7,8 @@ from http import HTTPStatus
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, cast
 
-from wakeful.cli.target import Target, tls_context
+from wakeful.cli.connection import tls_context
+from wakeful.cli.target import Target
 
 if TYPE_CHECKING:
     from mcp import Client

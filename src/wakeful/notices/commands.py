@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from wakeful.cli.arguments import Yes, confirm
-from wakeful.cli.commands import send_zone
 from wakeful.cli.nouns import Commands, Noun, find_id
 from wakeful.cli.output import (
     WRONG,
@@ -23,6 +22,7 @@ from wakeful.cli.output import (
     show_one,
 )
 from wakeful.cli.server import Server, connect
+from wakeful.cli.zone import send_zone
 
 NOTIFICATION = Noun(
     name="notification",

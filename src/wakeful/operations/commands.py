@@ -1,4 +1,4 @@
-"""`wakeful status`: one screen about the server and what it does now."""
+"""`wakeful status`, one screen about the server and what it does now, and `wakeful logs`."""
 
 import os
 import sys
@@ -13,6 +13,10 @@ from wakeful.cli.server import NotReached, Server, ask, connect
 from wakeful.cli.target import Target, find_running_server, target_of
 
 _MAX_SHOWN = 5
+_WAIT = 20  # seconds until the server answers without a new line
+_RETRY = 1.0  # seconds
+_COLOURS = {"warning": "yellow", "error": "red", "critical": "red", "debug": "bright_black"}
+_FINAL = (401, 403)  # the token was revoked, or is no longer an owner's
 
 
 def status(as_json: AsJson = False) -> None:
@@ -30,6 +34,27 @@ def status(as_json: AsJson = False) -> None:
                 echo(f"{name if number == 0 else '':<9}{harmless(line)}")
     if not found["ready"]:
         raise typer.Exit(1)
+
+
+def logs(
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines until Ctrl-C.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", help="How many of the last lines.", min=1, max=10_000)] = 100,
+    since: Annotated[
+        str | None, typer.Option(help="Only lines since then: 10m, 2h, or ISO 8601 with offset.", metavar="TIME")
+    ] = None,
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"] | None, typer.Option(help="Only this severity and above.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each line as a JSON object.")] = False,
+) -> None:
+    """Show the last lines of the server's log. Owners only; the server keeps 10,000 lines, without secrets."""
+    server = connect()
+    page = server.get("logs", since=since, level=level, limit=lines)
+    _show(page, as_json)
+    if follow:
+        _follow(server.target, page["next"], level, as_json)
+    elif not page["lines"]:
+        print_note("There are no such lines. The server keeps lines since its start, from its setting log_level up.")
 
 
 def _collect(server: Server) -> dict[str, Any]:
@@ -124,36 +149,6 @@ def _size(count: int) -> str:
             return f"{size:.0f} {unit}"
         size /= 1000
     return f"{size:.1f} TB"
-
-
-# `wakeful logs`: the last lines of the server's log.
-
-
-_WAIT = 20  # seconds until the server answers without a new line
-_RETRY = 1.0  # seconds
-_COLOURS = {"warning": "yellow", "error": "red", "critical": "red", "debug": "bright_black"}
-_FINAL = (401, 403)  # the token was revoked, or is no longer an owner's
-
-
-def logs(
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines until Ctrl-C.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-n", help="How many of the last lines.", min=1, max=10_000)] = 100,
-    since: Annotated[
-        str | None, typer.Option(help="Only lines since then: 10m, 2h, or ISO 8601 with offset.", metavar="TIME")
-    ] = None,
-    level: Annotated[
-        Literal["debug", "info", "warning", "error"] | None, typer.Option(help="Only this severity and above.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print each line as a JSON object.")] = False,
-) -> None:
-    """Show the last lines of the server's log. Owners only; the server keeps 10,000 lines, without secrets."""
-    server = connect()
-    page = server.get("logs", since=since, level=level, limit=lines)
-    _show(page, as_json)
-    if follow:
-        _follow(server.target, page["next"], level, as_json)
-    elif not page["lines"]:
-        print_note("There are no such lines. The server keeps lines since its start, from its setting log_level up.")
 
 
 def _follow(target: Target, place: str, level: str | None, as_json: bool) -> None:

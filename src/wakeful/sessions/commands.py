@@ -65,7 +65,8 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Print the messages of a session."""
-    from wakeful.cli.chat.screen import PlainScreen, View
+    from wakeful.cli.chat.plain import PlainScreen
+    from wakeful.cli.chat.screen import View
 
     server = connect()
     found = server.get("sessions", find_id(server, SESSION, session))

@@ -1,4 +1,4 @@
-"""`wakeful wake …`, `wakeful agenda`, `wakeful pause`, `wakeful resume`."""
+"""`wakeful wake …`, `wakeful agenda`, `wakeful pause` and `wakeful resume`."""
 
 import time
 from collections.abc import Iterable
@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 import typer
 
 from wakeful.cli.arguments import read_seconds, show_seconds
-from wakeful.cli.commands import send_zone
 from wakeful.cli.nouns import WAKE, Commands, find_id, find_session_id
 from wakeful.cli.output import (
     WRONG,
@@ -30,9 +29,7 @@ from wakeful.cli.output import (
     show_time_and_zone,
 )
 from wakeful.cli.server import Server, connect, to_body
-
-# `wakeful wake …`: book, list and change wakes.
-
+from wakeful.cli.zone import send_zone
 
 app = Commands()
 
@@ -52,18 +49,21 @@ Priority = Annotated[
 ]
 Comment = Annotated[str | None, typer.Option(help="A label; not for next-run.")]
 Door = Literal["recall", "message", "session", "next-run"]
+Agent = Annotated[str | None, typer.Option(help="Only this agent, by id or name; without it, all of them.")]
 
 _LONG_AGO = "2000-01-01T00:00:00Z"  # a schedule in the past fires at once
 _MAX_TITLE = 60  # characters, of a session named after its booking
 _ENDED = ("success", "failed", "stopped", "skipped", "interrupted")
-_OPTIONS: dict[Door, set[str]] = {  # besides TEXT, --when, --agent and the form of the output
+_FOLD_FROM = 3  # entries of one wake on one day
+_PRESETS = ("tomorrow", "indefinitely")
+_OPTIONS_OF_DOOR: dict[Door, set[str]] = {  # besides TEXT, --when, --agent and the form of the output
     "recall": {"session", "every", "cron", "zone", "until", "max_runs", "comment", "on_miss", "priority"},
     "message": {"session", "zone", "comment", "ephemeral"},
     "session": {"session", "zone", "comment", "ephemeral", "name", "tool", "model"},
     "next-run": {"zone", "on_miss", "priority", "view"},
 }
 _EVERY_DOOR = {"instructions", "when", "door", "agent", "quiet", "as_json"}
-_NAMES = {"every": "interval_seconds", "zone": "timezone", "view": "context_views"}  # of options in a request
+_FIELD_OF_OPTION = {"every": "interval_seconds", "zone": "timezone", "view": "context_views"}  # of options in a request
 _TEXTS: dict[Door, dict[str, str]] = {  # those that each door calls differently
     "recall": {"instructions": "additional_context_message", "comment": "internal_comment"},
     "message": {"instructions": "message", "comment": "label"},
@@ -114,8 +114,8 @@ def add(
 ) -> None:
     """Book a wake. Without a time it fires at once, or, with --every, first after that long."""
     given = to_body(locals(), without=() if ephemeral else ("ephemeral",))
-    for option in [each for each in given if each not in _EVERY_DOOR | _OPTIONS[door]]:
-        takes = ", ".join(f"--{each.replace('_', '-')}" for each in sorted(_OPTIONS[door]))
+    for option in [each for each in given if each not in _EVERY_DOOR | _OPTIONS_OF_DOOR[door]]:
+        takes = ", ".join(f"--{each.replace('_', '-')}" for each in sorted(_OPTIONS_OF_DOOR[door]))
         fail(f"--{option.replace('_', '-')} does not go with --as {door}, which takes: {takes}.", WRONG)
     if every is not None:
         given["every"] = read_seconds(every, "--every")
@@ -197,7 +197,7 @@ def edit(
     as_json: AsJson = False,
 ) -> None:
     """Change a wake that has not fired yet."""
-    body = to_body(locals(), _NAMES, without=("wake_id", "as_json"))
+    body = to_body(locals(), _FIELD_OF_OPTION, without=("wake_id", "as_json"))
     if not body:
         fail("Nothing to change: give at least one option, such as --when or --instructions.", WRONG)
     if every is not None:
@@ -256,14 +256,76 @@ def why(wake_id: WakeId, _zone: OutputZone = None, as_json: AsJson = False) -> N
     show_list(found, rows, ("at", "run_id", "what"), empty="Nothing has been decided yet.", as_json=as_json)
 
 
-def _describe(run: dict[str, Any] | None) -> str | None:
-    """Return how a run ended, in a word or two."""
-    return None if run is None else in_words(run["note"] or run["status"])
+def agenda(
+    start: Annotated[str | None, typer.Option("--from", help="ISO 8601 with offset; without it, a day ago.")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="ISO 8601 with offset; without it, in a week.")] = None,
+    agent: Agent = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Every time of a recurring wake, not one line for each day.")
+    ] = False,
+    _zone: OutputZone = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what ran and what will run. Three or more times of one wake on one day are one line."""
+    server = connect()
+    found = server.get("agenda", **{"from": start, "to": end})
+    entries = _entries(server, found)
+    if agent is not None:
+        chosen = server.agent(agent)["id"]
+        found = {part: [each for each in listed if each["agent_id"] == chosen] for part, listed in found.items()}
+        entries = [each for each in entries if each["agent_id"] == chosen]
+    rows = entries if every else _fold(entries)
+    columns = ("at", "times", "agent", "kind", "status", "reason", "label")
+    show_list(found, rows, columns, empty="Nothing ran, and nothing is planned.", as_json=as_json)
+
+
+def _complete_preset(incomplete: str) -> list[str]:
+    return [preset for preset in _PRESETS if preset.startswith(incomplete)]
+
+
+def pause(
+    agent: Agent = None,
+    length: Annotated[
+        str,
+        typer.Option(
+            "--for",
+            help="How long: a duration such as 2h or 3 days, tomorrow or indefinitely.",
+            autocompletion=_complete_preset,
+        ),
+    ] = "indefinitely",
+    until: Annotated[str | None, typer.Option(help="Until when, ISO 8601 with offset; instead of --for.")] = None,
+    reason: Annotated[str, typer.Option(help="Why, for people.")] = "",
+    stop: Annotated[bool, typer.Option("--stop", help="Also stop running runs.")] = False,
+    _zone: OutputZone = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hold back the wakes of one agent, or of all your agents."""
+    body: dict[str, Any] = {"reason": reason, "stop": stop}
+    if until is not None:
+        body["until"] = until
+    elif length in _PRESETS:
+        body["preset"] = length
+    else:
+        body["seconds"] = read_seconds(length, "--for", ", or tomorrow or indefinitely")
+    server = connect()
+    if body.get("preset") == "tomorrow":
+        send_zone(server)
+    made = server.put(*_path(server.agent_id(agent)), body=body)
+    until, held = made["pause"]["until"], made["pause"]["held"]
+    on_hold = f" {held} scheduled {'run is' if held == 1 else 'runs are'} on hold." if held else ""
+    show_done(made, f"Paused until {show_time_and_zone(until) if until else 'you resume it'}.{on_hold}", as_json)
+
+
+def resume(agent: Agent = None, as_json: AsJson = False) -> None:
+    """End a pause. Wakes that came due meanwhile do not count as missed."""
+    server = connect()
+    done = server.delete(*_path(server.agent_id(agent)))
+    show_done(done, "Resumed." if done["ok"] else "It was not paused.", as_json)
 
 
 def _book(server: Server, door: Door, given: dict[str, Any]) -> dict[str, Any]:
-    names = _NAMES | _TEXTS[door]
-    asked = given.keys() & (_OPTIONS[door] | {"instructions", "when"}) - {"session", *_CONFIG}
+    names = _FIELD_OF_OPTION | _TEXTS[door]
+    asked = given.keys() & (_OPTIONS_OF_DOOR[door] | {"instructions", "when"}) - {"session", *_CONFIG}
     body = {names.get(name, name): given[name] for name in asked}
     agent_id = server.agent_id(given.get("agent"))
     if door == "next-run":
@@ -290,48 +352,16 @@ def _title(given: dict[str, Any]) -> str:
     return shorten("".join(each if each.isprintable() else " " for each in text), _MAX_TITLE, placeholder="…")
 
 
+def _describe(run: dict[str, Any] | None) -> str | None:
+    """Return how a run ended, in a word or two."""
+    return None if run is None else in_words(run["note"] or run["status"])
+
+
 def _wait_for(server: Server, run_id: str) -> dict[str, Any]:
     with progress("running"):
         while (found := server.get("runs", run_id))["status"] not in _ENDED:
             time.sleep(0.5)
     return found
-
-
-# `wakeful agenda`, `wakeful pause`, `wakeful resume`.
-
-
-Agent = Annotated[str | None, typer.Option(help="Only this agent, by id or name; without it, all of them.")]
-_PRESETS = ("tomorrow", "indefinitely")
-
-
-def _complete_preset(incomplete: str) -> list[str]:
-    return [preset for preset in _PRESETS if preset.startswith(incomplete)]
-
-
-_FOLD_FROM = 3  # entries of one wake on one day
-
-
-def agenda(
-    start: Annotated[str | None, typer.Option("--from", help="ISO 8601 with offset; without it, a day ago.")] = None,
-    end: Annotated[str | None, typer.Option("--to", help="ISO 8601 with offset; without it, in a week.")] = None,
-    agent: Agent = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="Every time of a recurring wake, not one line for each day.")
-    ] = False,
-    _zone: OutputZone = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show what ran and what will run. Three or more times of one wake on one day are one line."""
-    server = connect()
-    found = server.get("agenda", **{"from": start, "to": end})
-    entries = _entries(server, found)
-    if agent is not None:
-        chosen = server.agent(agent)["id"]
-        found = {part: [each for each in listed if each["agent_id"] == chosen] for part, listed in found.items()}
-        entries = [each for each in entries if each["agent_id"] == chosen]
-    rows = entries if every else _fold(entries)
-    columns = ("at", "times", "agent", "kind", "status", "reason", "label")
-    show_list(found, rows, columns, empty="Nothing ran, and nothing is planned.", as_json=as_json)
 
 
 def _entries(server: Server, found: dict[str, Any]) -> list[dict[str, Any]]:
@@ -374,46 +404,6 @@ def _fold(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         else:
             folded.append({**group[0], "times": sum(each["times"] for each in group)})
     return sorted(folded, key=lambda entry: entry["at"])
-
-
-def pause(
-    agent: Agent = None,
-    length: Annotated[
-        str,
-        typer.Option(
-            "--for",
-            help="How long: a duration such as 2h or 3 days, tomorrow or indefinitely.",
-            autocompletion=_complete_preset,
-        ),
-    ] = "indefinitely",
-    until: Annotated[str | None, typer.Option(help="Until when, ISO 8601 with offset; instead of --for.")] = None,
-    reason: Annotated[str, typer.Option(help="Why, for people.")] = "",
-    stop: Annotated[bool, typer.Option("--stop", help="Also stop running runs.")] = False,
-    _zone: OutputZone = None,
-    as_json: AsJson = False,
-) -> None:
-    """Hold back the wakes of one agent, or of all your agents."""
-    body: dict[str, Any] = {"reason": reason, "stop": stop}
-    if until is not None:
-        body["until"] = until
-    elif length in _PRESETS:
-        body["preset"] = length
-    else:
-        body["seconds"] = read_seconds(length, "--for", ", or tomorrow or indefinitely")
-    server = connect()
-    if body.get("preset") == "tomorrow":
-        send_zone(server)
-    made = server.put(*_path(server.agent_id(agent)), body=body)
-    until, held = made["pause"]["until"], made["pause"]["held"]
-    on_hold = f" {held} scheduled {'run is' if held == 1 else 'runs are'} on hold." if held else ""
-    show_done(made, f"Paused until {show_time_and_zone(until) if until else 'you resume it'}.{on_hold}", as_json)
-
-
-def resume(agent: Agent = None, as_json: AsJson = False) -> None:
-    """End a pause. Wakes that came due meanwhile do not count as missed."""
-    server = connect()
-    done = server.delete(*_path(server.agent_id(agent)))
-    show_done(done, "Resumed." if done["ok"] else "It was not paused.", as_json)
 
 
 def _path(agent: str | None) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from terminal import a_terminal
-from wakeful.cli import commands as cli_commands
+from wakeful.cli.zone import machine_zone
 
 TODO = "Write ping to ping.txt with write_file."
 TOKYO = ZoneInfo("Asia/Tokyo")
@@ -52,4 +52,4 @@ def test_the_words_of_every_door_are_kept_for_why(terminal, door):
 )
 def test_the_zone_of_this_machine_is_what_tz_says(monkeypatch, written, name):
     monkeypatch.setenv("TZ", written)
-    assert cli_commands.machine_zone() == name
+    assert machine_zone() == name

@@ -64,7 +64,7 @@ def test_a_command_imports_nothing_of_the_server(tmp_path, port, arguments):
     ("words", "modules"),
     [
         (("wa",), set()),
-        (("wake", "ad"), {"wakes.commands", "cli.commands"}),
+        (("wake", "ad"), {"wakes.commands", "cli.zone"}),
         (("db", "rows", "--sh"), {"database.commands"}),
     ],
     ids=["a command", "a subcommand", "an option"],

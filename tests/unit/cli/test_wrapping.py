@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakeful.cli.chat.screen import wrap
+from wakeful.cli.chat.prompt import wrap
 
 
 @pytest.mark.parametrize(

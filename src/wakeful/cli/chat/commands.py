@@ -1,4 +1,4 @@
-"""`wakeful chat`: a conversation with an agent in the terminal."""
+"""`wakeful chat`, a conversation with an agent in the terminal, and `wakeful ask`, one message and its answer."""
 
 import asyncio
 import os
@@ -16,11 +16,16 @@ from wakeful.cli.server import Server, connect
 
 if TYPE_CHECKING:
     from wakeful.cli.chat.conversation import Conversation
+    from wakeful.cli.chat.plain import PlainScreen
     from wakeful.cli.chat.prompt import PromptScreen
-    from wakeful.cli.chat.screen import PlainScreen
 
-
+# Exit codes of commands that wait for a run. docs/cli.md lists them.
+FAILED, STOPPED, TIMED_OUT, INTERRUPTED, NEEDS_APPROVAL = 1, 4, 5, 6, 7
+CTRL_C = 130
+BY_STATUS = {"success": 0, "failed": FAILED, "stopped": STOPPED, "interrupted": INTERRUPTED, "skipped": FAILED}
+BY_FRAME = {"stream_end": 0, "stream_stopped": STOPPED, "error": FAILED}
 _SHOWN = 10
+_STOP_SECONDS = 3.0  # a run ends within two after a request to stop
 
 
 def chat(
@@ -45,109 +50,6 @@ def chat(
     chosen = _choose(server, agent)
     server.shows_progress = False  # a conversation has a status line of its own
     raise typer.Exit(asyncio.run(_talk(server, chosen, session_id, history)))
-
-
-def _latest(server: Server, agent_id: str | None) -> str:
-    found = server.get("sessions", agent_id=agent_id, limit=1)["sessions"]
-    return found[0]["id"] if found else fail("There is no session to continue. `wakeful chat` begins one.")
-
-
-def _choose(server: Server, agent: str | None) -> dict[str, Any]:
-    return server.agent(server.first_agent_id() if agent is None else agent)
-
-
-async def _talk(server: Server, agent: dict[str, Any], session_id: str | None, history: int) -> int:
-    from wakeful.cli.chat.conversation import Conversation
-
-    interrupts = Interrupts()
-    console = _open_console(interrupts)
-    conversation = interrupts.conversation = Conversation(server, console, agent)
-    if session_id is not None:
-        await conversation.open_session(session_id, history)
-    conversation.view.note(f"{conversation.agent['name']} · {session_id or 'a new session'} · /help lists commands")
-    async with aclosing(console.lines(conversation.is_ready)) as lines:
-        async for line in lines:
-            if not await _take(conversation, line):
-                break
-    await conversation.leave_session()
-    if conversation.failure is not None:
-        return conversation.failure.exit_code
-    if sys.stdin.isatty() or conversation.last_end is None:
-        return CTRL_C if interrupts.has_left and not sys.stdin.isatty() else 0
-    return BY_FRAME.get(conversation.last_end["type"], 0)
-
-
-def _open_console(interrupts: "Interrupts") -> "PlainScreen | PromptScreen":
-    if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
-        from wakeful.cli.chat.conversation import COMMANDS
-        from wakeful.cli.chat.prompt import PromptScreen
-
-        return PromptScreen([f"/{name}" for name in COMMANDS], interrupts.take)
-    from wakeful.cli.chat.screen import PlainScreen
-
-    console = PlainScreen()
-
-    def interrupt() -> None:
-        if interrupts.take(False) == "leave":
-            console.close()
-
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
-    return console
-
-
-async def _take(conversation: "Conversation", line: str) -> bool:
-    """Do what a line says; return whether the chat goes on."""
-    from wakeful.cli.chat.conversation import Leave, run_command
-
-    try:
-        if conversation.approval is not None:
-            conversation.console.echo(line)
-            await conversation.answer(line)
-        elif line.startswith("/") and not line.startswith("//"):
-            conversation.console.echo(line)
-            await run_command(conversation, line)
-        elif line.strip():
-            await conversation.send(line.removeprefix("/") if line.startswith("//") else line)
-    except Leave:
-        return False
-    except Failed as error:
-        conversation.view.problem(error.message)
-    return True
-
-
-class Interrupts:
-    """Decides what Ctrl-C does: the first one stops the run, the next one leaves."""
-
-    def __init__(self) -> None:
-        self.conversation: Conversation | None = None
-        self.has_left = False
-        self._stopping: asyncio.Task[None] | None = None
-
-    def take(self, has_text: bool) -> Literal["stop", "clear", "leave"]:
-        """Return what happens; a run is stopped in the background."""
-        conversation = self.conversation
-        if conversation is not None and conversation.is_busy and not conversation.is_stopping:
-            conversation.is_stopping = True
-            conversation.console.hint("Stopping. Ctrl-C again leaves.")
-            self._stopping = asyncio.ensure_future(self._stop(conversation))
-            return "stop"
-        if has_text:
-            return "clear"
-        self.has_left = True
-        return "leave"
-
-    async def _stop(self, conversation: "Conversation") -> None:
-        try:
-            await conversation.stop()
-        except Failed as error:
-            conversation.view.problem(error.message)
-            conversation.is_stopping = False
-
-
-# `wakeful ask`: one message to an agent, and its answer.
-
-
-_STOP_SECONDS = 3.0  # a run ends within two after a request to stop
 
 
 def ask(
@@ -179,11 +81,79 @@ def ask(
     raise typer.Exit(asyncio.run(_ask(server, chosen, session_id, content, seconds, as_json)))
 
 
+def _latest(server: Server, agent_id: str | None) -> str:
+    found = server.get("sessions", agent_id=agent_id, limit=1)["sessions"]
+    return found[0]["id"] if found else fail("There is no session to continue. `wakeful chat` begins one.")
+
+
+def _choose(server: Server, agent: str | None) -> dict[str, Any]:
+    return server.agent(server.first_agent_id() if agent is None else agent)
+
+
+async def _talk(server: Server, agent: dict[str, Any], session_id: str | None, history: int) -> int:
+    from wakeful.cli.chat.conversation import Conversation
+
+    interrupts = Interrupts()
+    console = _open_console(interrupts)
+    conversation = interrupts.conversation = Conversation(server, console, agent)
+    if session_id is not None:
+        await conversation.open_session(session_id, history)
+    conversation.view.note(f"{conversation.agent['name']} · {session_id or 'a new session'} · /help lists commands")
+    async with aclosing(console.lines(conversation.is_ready)) as lines:
+        async for line in lines:
+            if not await _handle_line(conversation, line):
+                break
+    await conversation.leave_session()
+    if conversation.failure is not None:
+        return conversation.failure.exit_code
+    if sys.stdin.isatty() or conversation.last_end is None:
+        return CTRL_C if interrupts.has_left and not sys.stdin.isatty() else 0
+    return BY_FRAME.get(conversation.last_end["type"], 0)
+
+
+def _open_console(interrupts: "Interrupts") -> "PlainScreen | PromptScreen":
+    if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+        from wakeful.cli.chat.prompt import PromptScreen
+        from wakeful.cli.chat.slash_commands import COMMANDS
+
+        return PromptScreen([f"/{name}" for name in COMMANDS], interrupts.decide)
+    from wakeful.cli.chat.plain import PlainScreen
+
+    console = PlainScreen()
+
+    def interrupt() -> None:
+        if interrupts.decide(False) == "leave":
+            console.close()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
+    return console
+
+
+async def _handle_line(conversation: "Conversation", line: str) -> bool:
+    """Do what a line says; return whether the chat goes on."""
+    from wakeful.cli.chat.slash_commands import Leave, run_command
+
+    try:
+        if conversation.approval is not None:
+            conversation.console.echo(line)
+            await conversation.answer(line)
+        elif line.startswith("/") and not line.startswith("//"):
+            conversation.console.echo(line)
+            await run_command(conversation, line)
+        elif line.strip():
+            await conversation.send(line.removeprefix("/") if line.startswith("//") else line)
+    except Leave:
+        return False
+    except Failed as error:
+        conversation.view.problem(error.message)
+    return True
+
+
 async def _ask(
     server: Server, agent: dict[str, Any], session_id: str | None, content: str, seconds: int | None, as_json: bool
 ) -> int:
     from wakeful.cli.chat.conversation import Conversation
-    from wakeful.cli.chat.screen import PlainScreen
+    from wakeful.cli.chat.plain import PlainScreen
 
     is_streamed = sys.stdout.isatty() and not as_json
     screen = PlainScreen(streams_answers=is_streamed)
@@ -268,11 +238,30 @@ async def _finish(conversation: "Conversation", *, as_json: bool, is_streamed: b
     return run
 
 
-# Exit codes of commands that wait for a run. docs/cli.md lists them.
+class Interrupts:
+    """Decides what Ctrl-C does: the first one stops the run, the next one leaves."""
 
+    def __init__(self) -> None:
+        self.conversation: Conversation | None = None
+        self.has_left = False
+        self._stopping: asyncio.Task[None] | None = None
 
-FAILED, STOPPED, TIMED_OUT, INTERRUPTED, NEEDS_APPROVAL = 1, 4, 5, 6, 7
-CTRL_C = 130
+    def decide(self, has_text: bool) -> Literal["stop", "clear", "leave"]:
+        """Return what happens; a run is stopped in the background."""
+        conversation = self.conversation
+        if conversation is not None and conversation.is_busy and not conversation.is_stopping:
+            conversation.is_stopping = True
+            conversation.console.hint("Stopping. Ctrl-C again leaves.")
+            self._stopping = asyncio.ensure_future(self._stop(conversation))
+            return "stop"
+        if has_text:
+            return "clear"
+        self.has_left = True
+        return "leave"
 
-BY_STATUS = {"success": 0, "failed": FAILED, "stopped": STOPPED, "interrupted": INTERRUPTED, "skipped": FAILED}
-BY_FRAME = {"stream_end": 0, "stream_stopped": STOPPED, "error": FAILED}
+    async def _stop(self, conversation: "Conversation") -> None:
+        try:
+            await conversation.stop()
+        except Failed as error:
+            conversation.view.problem(error.message)
+            conversation.is_stopping = False

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
@@ -16,13 +17,14 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import CompleteStyle
 
-from wakeful.cli.chat.screen import wrap
 from wakeful.cli.output import has_colour, printable
+from wakeful.cli.tables import width_of
 from wakeful.core.sources import find_config_dir
 
 _MARK = "› "
 _HISTORY = "chat-history"  # in the config directory
 _REFRESH = 0.5  # seconds
+_PIECE = re.compile(r"(?P<code>\x1b\[[0-9;]*m)|(?P<space> +)|(?P<word>[^ \x1b]+)")
 
 
 class PromptScreen:
@@ -182,3 +184,36 @@ def _open_history() -> Path:
     except OSError:
         return Path(os.devnull)  # a chat without a history is better than none
     return path
+
+
+def wrap(text: str, columns: int) -> list[str]:
+    """Break a line into rows between words, so that an answer looks the same while it streams and when it is complete.
+
+    Codes for colours take no room. A word that is too long is broken too.
+    """
+    rows, row, used = list[str](), "", 0
+    for piece in _PIECE.finditer(text):
+        if piece["code"]:
+            row += piece[0]
+            continue
+        width = width_of(piece[0])
+        if used + width > columns and piece["space"]:
+            rows.append(row)
+            row, used = "", 0
+            continue
+        if row.strip(" ") and used + width > columns:
+            rows.append(row.rstrip(" "))
+            row, used = "", 0
+        for part in _break(piece[0], columns - used):
+            if used and used + width_of(part) > columns:
+                rows.append(row)
+                row, used = "", 0
+            row, used = row + part, used + width_of(part)
+    return [*rows, row] if row else rows
+
+
+def _break(word: str, columns: int) -> list[str]:
+    """Return a word in parts that fit into a row."""
+    if width_of(word) <= columns:
+        return [word]
+    return list(word)
