@@ -28,9 +28,11 @@ from wakeful.core.errors import Unavailable, WakefulError
 from wakeful.core.events import RunEvent, StreamDelta, StreamStart, ThinkingDelta, ThinkingEnd, Waiting
 from wakeful.core.resources import shortage
 from wakeful.loop.budget import PriceUnknown
-from wakeful.loop.context import BYTES_PER_TOKEN, is_cut, note_cut, offered_tools, size_of
+from wakeful.loop.context import BYTES_PER_TOKEN, is_cut, note_cut, size_of
+from wakeful.loop.following import EVERY, FIRST_SHOWN, Followed, pause
+from wakeful.loop.more_tools import offered_tools
 from wakeful.loop.repetition import RepetitionBrake
-from wakeful.loop.state import EVERY, FIRST_SHOWN, Followed, RunState, keepable, pause
+from wakeful.loop.state import RunState, keepable
 from wakeful.models.errors import ModelBusy, ModelCutOff, ModelSilent
 from wakeful.models.openai_wire import MAX_CALLS
 from wakeful.store.runs import Spent

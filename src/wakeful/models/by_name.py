@@ -22,17 +22,20 @@ from pydantic_ai.usage import RequestUsage
 from wakeful.core.clock import Clock, SystemClock
 from wakeful.core.errors import WakefulError
 from wakeful.core.records import Abilities
-from wakeful.models import library, rules
+from wakeful.models import library
+from wakeful.models.addresses import is_private
+from wakeful.models.catalog import ModelCatalog
 from wakeful.models.demo import DemoModel
 from wakeful.models.endpoint import Endpoint, origin_of
 from wakeful.models.errors import translate
-from wakeful.models.library import Place, place_of_added, place_of_string
+from wakeful.models.limits import largest_output, output_limit
 from wakeful.models.lists import inspect_local
+from wakeful.models.names import DEMO, DefaultModelRemoved, NoSuchModel, check_written
 from wakeful.models.ollama import OllamaChat
 from wakeful.models.openai_chat import ModelTimeouts, OpenAIChat
-from wakeful.models.providers import CHAT, PROVIDERS, is_private
-from wakeful.models.rules import DEMO, DefaultModelRemoved, ListedModel, NoSuchModel, check_written, read_tool_calls
-from wakeful.models.service import ModelCatalog
+from wakeful.models.providers import CHAT, PROVIDERS
+from wakeful.models.resolved import Place, place_of_added, place_of_string
+from wakeful.models.rules import ListedModel, read_tool_calls
 
 DEFAULT_WINDOW = 128_000
 MAX_CACHED = 256
@@ -172,13 +175,13 @@ class Models:
         if place is None:
             known = self._known_window(name)
             window = known or self._window
-            limit = rules.output_limit if name in self._brought else rules.largest_output
+            limit = output_limit if name in self._brought else largest_output
             output = limit(name.partition(":")[2], window)
             return Abilities(context_window=window, output_limit=output, is_window_known=bool(known))
         added, facts = place.added, self._facts.get(place.subject, (0.0, None))[1] or ListedModel(id=place.model)
         known = (added and added.context_window) or facts.context_window or self._known_window(name)
         window = known or self._window
-        limit = rules.output_limit if place.provider.wire in OWN_WIRES else rules.largest_output
+        limit = output_limit if place.provider.wire in OWN_WIRES else largest_output
         output = (added and added.output_limit) or facts.output_limit or limit(place.model, window)
         tested = self._catalog.tested(name, place.subject) if self._catalog is not None else None
         return Abilities(

@@ -1,4 +1,4 @@
-"""HTTP of chat completions: one client for all runs, and the errors of a provider."""
+"""HTTP to endpoints of models: chat completions with one client for all runs, and the errors of a provider."""
 
 import asyncio
 import ipaddress
@@ -19,8 +19,9 @@ import orjson
 
 from wakeful.core.errors import WakefulError
 from wakeful.core.resources import shortage
+from wakeful.models.addresses import check_ip, is_plain_http
 from wakeful.models.errors import ModelBusy, ModelFailed, is_busy, is_untrusted, quote, words_of
-from wakeful.models.providers import OPENAI, Dialect, check_ip, is_plain_http
+from wakeful.models.providers import OPENAI, Dialect
 from wakeful.models.rules import Problem
 
 MAX_ERROR_BYTES = 64 * 1024

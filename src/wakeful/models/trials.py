@@ -19,19 +19,11 @@ from wakeful.core.errors import WakefulError
 from wakeful.core.records import Abilities, ToolCalls
 from wakeful.models import lists
 from wakeful.models.by_name import Models
+from wakeful.models.discover import discover
 from wakeful.models.errors import ModelBusy, ModelFailed, ModelSilent, ProviderMissing, quote
-from wakeful.models.lists import discover
+from wakeful.models.names import DEMO, NoSuchModel
 from wakeful.models.providers import Provider
-from wakeful.models.rules import (
-    DEMO,
-    FoundServer,
-    ListedModel,
-    ModelKeyMissing,
-    ModelKeyUnreadable,
-    ModelTrial,
-    NoSuchModel,
-    Problem,
-)
+from wakeful.models.rules import FoundServer, ListedModel, ModelKeyMissing, ModelKeyUnreadable, ModelTrial, Problem
 from wakeful.models.text_calls import has_text_call
 
 ANSWER_WITHIN = 20.0  # seconds; a person waits for the result
