@@ -7,6 +7,7 @@ from typing import Any, cast
 from pydantic_ai.messages import ToolCallPart
 
 from wakeful.core.errors import Invalid
+from wakeful.core.texts import to_storable
 
 MAX_DEPTH = 100  # levels; the JSON encoders further on fail at 254
 _LARGEST = 2**63
@@ -70,10 +71,10 @@ def _children(value: object) -> list[object]:
 
 
 def to_keep(value: Any) -> Any:
-    """Return a value that can be saved and sent: without lone surrogates and integers beyond 64 bits."""
+    """Return a value that can be saved and sent: without NUL, unpaired surrogates and integers beyond 64 bits."""
     match value:
         case str():
-            return value.encode("utf-8", "backslashreplace").decode()
+            return to_storable(value)
         case int() if not -_LARGEST <= value < _LARGEST:
             return str(value)
         case dict():

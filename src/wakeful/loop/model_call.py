@@ -27,12 +27,13 @@ from pydantic_ai.usage import RequestUsage
 from wakeful.core.errors import Unavailable, WakefulError
 from wakeful.core.events import RunEvent, StreamDelta, StreamStart, ThinkingDelta, ThinkingEnd, Waiting
 from wakeful.core.resources import shortage
+from wakeful.core.texts import to_storable
 from wakeful.loop.budget import PriceUnknown
 from wakeful.loop.context import BYTES_PER_TOKEN, is_cut, note_cut, size_of
 from wakeful.loop.following import EVERY, FIRST_SHOWN, Followed, pause
 from wakeful.loop.more_tools import offered_tools
 from wakeful.loop.repetition import RepetitionBrake
-from wakeful.loop.state import RunState, keepable
+from wakeful.loop.state import RunState
 from wakeful.models.errors import ModelBusy, ModelCutOff, ModelSilent
 from wakeful.models.openai_wire import MAX_CALLS
 from wakeful.store.runs import Spent
@@ -157,7 +158,7 @@ class Reply:
         if self.length > self._most:
             text = text[: max(0, len(text) - (self.length - self._most))]
             self.is_too_long = True
-        return keepable(text)
+        return to_storable(text)
 
 
 async def ask_quietly(

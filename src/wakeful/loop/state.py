@@ -218,8 +218,3 @@ class RunState:
         budget = Budget(briefing.agent.budgets, briefing.spent_today, usage)
         budget.subagents = sum((message.data or {}).get("role") == "user" for message in self.own("subagent"))
         return budget
-
-
-def keepable(text: str) -> str:
-    """Return a text without NUL, which PostgreSQL cannot store."""
-    return text.replace("\x00", "\N{REPLACEMENT CHARACTER}")

@@ -16,12 +16,13 @@ from wakeful.core.errors import Unavailable
 from wakeful.core.events import RunEvent, ToolCall, ToolStarted
 from wakeful.core.outside import AskPerson
 from wakeful.core.records import HomeTaken
+from wakeful.core.texts import to_storable
 from wakeful.database.files import AgentFiles
 from wakeful.loop.approval import ApprovalVerdict, ask_person, waits_for_answer
 from wakeful.loop.arguments import TooDeep, UnreadableArguments, read_arguments, to_keep
 from wakeful.loop.following import Followed, Say, Worker, merge_events
 from wakeful.loop.more_tools import is_more_tools, unfold_tools
-from wakeful.loop.state import RunState, keepable
+from wakeful.loop.state import RunState
 from wakeful.loop.subagents import saved_result, spawn
 from wakeful.loop.transcript import INTERRUPTED
 from wakeful.store.errors import insist
@@ -179,7 +180,7 @@ async def _call(state: RunState, call: ToolCallPart, verdict: ApprovalVerdict, s
             result = await insist(act)
     except HomeTaken as error:
         result = ToolResult(text=error.message, success=False, metadata={"code": error.code})
-    return replace(result, text=keepable(to_keep(result.text)))
+    return replace(result, text=to_storable(result.text))
 
 
 def _started(call: ToolCallPart) -> ToolStarted:

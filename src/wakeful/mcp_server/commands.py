@@ -15,7 +15,8 @@ import typer
 from wakeful.cli.output import WRONG, echo, fail, print_note
 from wakeful.cli.server import Server
 from wakeful.cli.target import Target, find_target, read_settings
-from wakeful.core.sources import find_config_dir, is_loopback
+from wakeful.core.addresses import is_loopback
+from wakeful.core.sources import find_config_dir
 
 # Blocks to paste into the configuration of MCP clients.
 

@@ -14,7 +14,7 @@ from wakeful.core.addresses import hide_login
 from wakeful.core.errors import Invalid, LimitReached, Unavailable
 from wakeful.core.outgoing import PinnedTransport, Resolve, resolve
 from wakeful.core.resources import shortage
-from wakeful.core.texts import frame
+from wakeful.core.texts import cut, frame
 from wakeful.toolbox.html import read_html
 from wakeful.toolbox.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
 
@@ -275,7 +275,7 @@ def _usable(charset: str | None) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= 200 else text[:199] + "…"
+    return cut(text, 200)
 
 
 # HTML to text for a model: title, headings, lists and links stay, scripts and styles go.
