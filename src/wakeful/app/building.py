@@ -49,7 +49,7 @@ from wakeful.mcp.service import McpHolds, note_tools, settle_tool_names, settle_
 from wakeful.models.by_name import Models
 from wakeful.models.catalog import ModelCatalog
 from wakeful.models.service import ModelService
-from wakeful.models.trials import ModelRequests, ModelTests
+from wakeful.models.trials import ModelTests
 from wakeful.nodes.service import check_shared_key
 from wakeful.operations.storage import OldData, Vacuum
 from wakeful.operations.upkeep import Upkeep, report_loss
@@ -392,8 +392,7 @@ def build_models(base: Base) -> ModelParts:
         catalog=catalog,
     )
     tests = ModelTests(models)
-    client = ModelRequests(models, tests, settings.local_model_ports)
-    service = ModelService(base.store, base.clock, base.device_key, catalog, client)
+    service = ModelService(base.store, base.clock, base.device_key, catalog, models, tests, settings.local_model_ports)
     return ModelParts(models=models, service=service, tests=tests)
 
 

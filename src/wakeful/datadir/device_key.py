@@ -17,7 +17,7 @@ from wakeful.delivery import push
 from wakeful.homes import directories
 from wakeful.homes import service as home_keys
 from wakeful.hooks import receiving as hook_secrets
-from wakeful.models.keys import rewrap_key
+from wakeful.models.catalog import rewrap_key
 from wakeful.store.drivers.database import Database
 from wakeful.store.drivers.postgres import PostgresDatabase
 from wakeful.store.drivers.sqlite import SqliteDatabase, change_key, hold, size_of

@@ -343,7 +343,7 @@ async def _stream(state: RunState, messages: list[ModelMessage], tools: Sequence
     await state.budget.wait_for_room(size)
     if state.budget.is_spent():  # by the calls that it waited for
         raise BudgetSpent
-    with state.deps.tracing.chat(state.deps.models.provider_string(state.model)) as span:
+    with state.deps.tracing.chat(state.deps.models.find(state.model).provider_string) as span:
         span.show(INPUT_MESSAGES, lambda: to_otel(messages))
         await _ask_once(state, messages, tools, trying, size, span)
 
@@ -419,7 +419,8 @@ def _settings(state: RunState) -> ModelSettings:
     settings: dict[str, Any] = {"max_tokens": min(state.abilities.output_limit, room)}
     if level is not None:
         settings["thinking"] = False if level == "off" else level
-    return cast("ModelSettings", settings | cache_settings(state.deps.models.provider_string(state.model), breakpoints))
+    provider_string = state.deps.models.find(state.model).provider_string
+    return cast("ModelSettings", settings | cache_settings(provider_string, breakpoints))
 
 
 def cache_settings(model: str, breakpoints: Collection[str]) -> dict[str, bool]:

@@ -1,4 +1,4 @@
-"""One connection to an MCP server, held open by a task of its own and shared by all runs that call it."""
+"""A connection to an MCP server, over stdio or HTTP: held open by a task of its own and shared by all runs."""
 
 import asyncio
 import contextlib

@@ -10,15 +10,18 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
+from wakeful.core import device_key as core_device_key
 from wakeful.core.errors import StoreUnavailable
 from wakeful.core.events import LookAgain, ModelsChanged
 from wakeful.core.records import Model, ModelTest, StoredToolCalls
-from wakeful.models.keys import decrypt_key
 from wakeful.models.names import DEMO, check_written
+from wakeful.models.rules import ModelKeyUnreadable
 from wakeful.notices import texts as notices_texts
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
+_KEY_PURPOSE = "wakeful model key 1"  # a key is bound to the provider and address that it was given for
+
 DefaultSource = Literal["settings", "chosen", "built_in"]
 
 
@@ -133,3 +136,23 @@ class ModelCatalog:
 async def _notify_owners(tx: Tx, models: Sequence[str], now: datetime) -> None:
     for owner in await tx.accounts.hold_owners():
         await tx.notices.add(notices_texts.calls_as_text(owner, models, now))
+
+
+def encrypt_key(device_key: bytes, key: str, provider: str, address: str) -> str:
+    """Return a key encrypted as hexadecimal text; it decrypts only with the same provider and address."""
+    return core_device_key.encrypt(device_key, key, (_KEY_PURPOSE, provider, address))
+
+
+def decrypt_key(device_key: bytes, model: Model) -> str | None:
+    """Return the key of a model that was added; None if it has none."""
+    if model.key is None:
+        return None
+    key = core_device_key.decrypt(device_key, model.key, (_KEY_PURPOSE, model.provider, model.address))
+    if key is None:
+        raise ModelKeyUnreadable(model.name)
+    return key
+
+
+def rewrap_key(old: bytes, new: bytes, provider: str, address: str, encrypted: str) -> str | None:
+    """Return a key encrypted with a new device key; None if it has that one already, or neither decrypts it."""
+    return core_device_key.rewrap(old, new, encrypted, (_KEY_PURPOSE, provider, address))

@@ -3,10 +3,8 @@
 Provider SDKs are imported when one of their models is first used, never at start.
 """
 
-import asyncio
 import ipaddress
 import re
-import socket
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,12 +14,13 @@ from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
+from wakeful.core.outgoing import resolve
 from wakeful.models.addresses import check_ip
 from wakeful.models.endpoint import make_client
 from wakeful.models.errors import missing_package, quote, variables_in, without_advice
 from wakeful.models.names import NoSuchModel
 from wakeful.models.providers import PROVIDERS
-from wakeful.models.resolved import Place, missing_key
+from wakeful.models.resolved import ResolvedModel, missing_key
 from wakeful.models.rules import ModelKeyMissing
 
 SECONDS = httpx2.Timeout(600.0, connect=30.0)
@@ -45,13 +44,14 @@ def make_model(written: str, provider: Provider[Any], model: str, output_limit: 
     return made
 
 
-def provider_of_added(place: Place) -> Provider[Any]:
+def provider_of_added(found: ResolvedModel) -> Provider[Any]:
     """Make the provider of an added model, with its own key and nothing from the environment."""
-    assert place.key is not None  # all of them need one
+    assert found.provider is not None
+    assert found.key is not None  # all of them need one
     try:
-        return without_retries(_MAKERS[place.provider.wire](place))
+        return without_retries(_MAKERS[found.provider.wire](found))
     except ImportError as error:
-        raise missing_package(place.written, error) from error
+        raise missing_package(found.written, error) from error
 
 
 def provider_of_string(written: str, prefix: str, key: str | None) -> Provider[Any]:
@@ -84,42 +84,38 @@ def close(provider: Provider[Any]) -> None:
         provider.client.close()
 
 
-async def check_connection(place: Place) -> None:
+async def check_connection(found: ResolvedModel) -> None:
     """Check the addresses of an endpoint whose SDK connects by itself, as the others are at each connection."""
-    parts = urlsplit(place.address)
+    parts = urlsplit(found.address)
     host = parts.hostname or ""
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return  # the request will say so
-    for *_, address in found:
-        parsed = ipaddress.ip_address(str(address[0]).partition("%")[0])
-        check_ip(host, parsed, has_plain_key=parts.scheme == "http" and place.key is not None)
+    for address in await resolve(host):  # none: the request will say so
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+        check_ip(host, parsed, has_plain_key=parts.scheme == "http" and found.key is not None)
 
 
-def _anthropic(place: Place) -> Provider[Any]:
+def _anthropic(found: ResolvedModel) -> Provider[Any]:
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    client = _client(place)
-    provider = _owning(AnthropicProvider(api_key=place.key, base_url=place.address, http_client=client), client)
+    client = _client(found)
+    provider = _owning(AnthropicProvider(api_key=found.key, base_url=found.address, http_client=client), client)
     # Headers of ANTHROPIC_CUSTOM_HEADERS are for the endpoint of the environment; they may contain its key.
     provider.client._custom_headers = {}  # noqa: SLF001  (the SDK has no other way to leave them out)
     return provider
 
 
-def _google(place: Place) -> Provider[Any]:
+def _google(found: ResolvedModel) -> Provider[Any]:
     from pydantic_ai.providers.google import GoogleProvider
 
-    client = _client(place)
-    return _owning(GoogleProvider(api_key=place.key, base_url=place.address, http_client=client), client)
+    client = _client(found)
+    return _owning(GoogleProvider(api_key=found.key, base_url=found.address, http_client=client), client)
 
 
-def _bedrock(place: Place) -> Provider[Any]:
+def _bedrock(found: ResolvedModel) -> Provider[Any]:
     from pydantic_ai.providers.bedrock import BedrockProvider
 
-    region = _REGION.search(urlsplit(place.address).hostname or "")
+    region = _REGION.search(urlsplit(found.address).hostname or "")
     return BedrockProvider(
-        api_key=place.key or "", base_url=place.address, region_name=region[0] if region else "us-east-1"
+        api_key=found.key or "", base_url=found.address, region_name=region[0] if region else "us-east-1"
     )
 
 
@@ -132,8 +128,8 @@ def _owning(provider: Provider[Any], client: httpx2.AsyncClient) -> Provider[Any
 _MAKERS = {"anthropic": _anthropic, "google": _google, "bedrock": _bedrock}
 
 
-def _client(place: Place) -> httpx2.AsyncClient:
-    return make_client(place.address, {}, has_key=True, timeout=SECONDS)
+def _client(found: ResolvedModel) -> httpx2.AsyncClient:
+    return make_client(found.address, {}, has_key=True, timeout=SECONDS)
 
 
 def without_retries(provider: Provider[Any]) -> Provider[Any]:

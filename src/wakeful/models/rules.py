@@ -10,9 +10,6 @@ from wakeful.core.records import Model, StoredToolCalls, ToolCalls
 from wakeful.models.names import DEMO, nearest, provider_of
 from wakeful.models.providers import Provider
 
-# Models that the owner adds: their fields, and the rules about them.
-
-
 MAX_MODELS = 200
 MAX_ID = 200  # characters of a model's id at its provider
 MAX_KEY = 4_000

@@ -1,41 +1,28 @@
 """Models: add, change, list, test and remove them. Owners only."""
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from wakeful.core.clock import Clock
 from wakeful.core.errors import Unavailable, WakefulError
 from wakeful.core.identity import Identity, check_fresh, check_owner
 from wakeful.core.records import Abilities, Model, ModelTest
-from wakeful.models import rules
+from wakeful.models import lists, rules
 from wakeful.models.addresses import check_address
-from wakeful.models.catalog import ModelCatalog
-from wakeful.models.keys import decrypt_key, encrypt_key
-
-# The models that can be used by name on this node, in memory: those of the settings file, and those that were added.
-#
-# A change on any node reaches the others as news; a node that missed it reads the table when it meets an unknown name,
-# and once a minute.
+from wakeful.models.by_name import Models
+from wakeful.models.catalog import ModelCatalog, decrypt_key, encrypt_key
+from wakeful.models.discover import discover
 from wakeful.models.names import check_written, provider_of
 from wakeful.models.providers import Provider
 from wakeful.models.rules import FoundServer, ListedModel, ModelNotListed, ModelTrial
+from wakeful.models.trials import ModelTests
 from wakeful.store.store import Store, Tx
 
 T = TypeVar("T")
 
 _FACTS = ("context_window", "output_limit", "input_price", "output_price", "images", "thinking")
-
-
-class ModelClient(Protocol):
-    """Requests to the endpoints of models."""
-
-    async def list_models(self, provider: Provider, address: str, key: str | None) -> list[ListedModel]: ...
-    async def inspect(self, provider: Provider, address: str, key: str | None, model: str) -> ListedModel: ...
-    async def discover(self) -> list[FoundServer]: ...
-    async def test(self, name: str) -> ModelTrial: ...
-    async def abilities(self, name: str) -> Abilities: ...
 
 
 class ModelUnchecked(Unavailable):
@@ -54,13 +41,22 @@ class ModelService:
     """Manages the models that owners add. A key goes to the store encrypted, and to its own endpoint, nowhere else."""
 
     def __init__(
-        self, store: Store, clock: Clock, device_key: bytes, catalog: ModelCatalog, client: ModelClient
+        self,
+        store: Store,
+        clock: Clock,
+        device_key: bytes,
+        catalog: ModelCatalog,
+        models: Models,
+        tests: ModelTests,
+        local_ports: Sequence[int],
     ) -> None:
         self._store = store
         self._clock = clock
         self._device_key = device_key
         self.catalog = catalog
-        self._client = client
+        self._models = models
+        self._tests = tests
+        self._local_ports = local_ports  # of this machine, where local models are looked for
 
     async def all(self, caller: Identity) -> list[Model]:
         check_owner(caller)
@@ -164,15 +160,15 @@ class ModelService:
         if name is not None:
             model = await self.get(caller, name)
             own = self.catalog.key_of(model)
-            return await self._client.list_models(provider_of(model.provider), model.address, own)
+            return await lists.list_models(provider_of(model.provider), model.address, own)
         asked = provider_of(provider or "")
         checked = check_address(asked, address)
-        return await self._client.list_models(asked, checked, None if key is None else rules.check_key(key))
+        return await lists.list_models(asked, checked, None if key is None else rules.check_key(key))
 
     async def discover(self, caller: Identity) -> list[FoundServer]:
         """Look for servers of local models on this machine. Nothing that is found is used."""
         check_owner(caller)
-        return await self._client.discover()
+        return await discover(self._local_ports)
 
     async def test(self, caller: Identity, model: str | None) -> ModelTrial:
         """Test a model by the name that agents write; None: the default."""
@@ -183,7 +179,7 @@ class ModelService:
     async def test_of_agent(self, model: str | None) -> ModelTrial:
         """Test the model of an agent, and save how it called a tool. The route has checked whose agent it is."""
         name = model or self.catalog.default
-        trial = await self._client.test(name)
+        trial = await self._tests.test(name)
         if trial.tool_calls is not None and trial.subject is not None:
             now = self._clock.now()
             test = ModelTest(name=name, subject=trial.subject, tool_calls=trial.tool_calls, tested_at=now)
@@ -196,7 +192,8 @@ class ModelService:
 
     async def abilities(self, name: str) -> Abilities:
         """Return the limits and abilities that runs with this model use."""
-        return await self._client.abilities(name)
+        await self._models.prepare(name)  # a local one is asked for its window
+        return self._models.abilities(name)
 
     async def _write(self, work: Callable[[Tx], Coroutine[Any, Any, T]]) -> T:
         result = await self._store.write(work)
@@ -247,7 +244,7 @@ class ModelService:
     async def _with_facts(self, model: Model, key: str | None) -> Model:
         """Return a model with the limits that its endpoint states, where the owner gave none."""
         try:
-            found = await self._client.inspect(provider_of(model.provider), model.address, key, model.model)
+            found = await lists.inspect(provider_of(model.provider), model.address, key, model.model)
         except ModelNotListed:
             raise
         except WakefulError as error:

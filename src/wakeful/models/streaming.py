@@ -53,9 +53,6 @@ class ModelStream(StreamedResponse):
         return self._timestamp
 
 
-# A pydantic-ai stream of an answer that is generated locally, piece by piece.
-
-
 @dataclass(frozen=True, slots=True)
 class Say:
     text: str

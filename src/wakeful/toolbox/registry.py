@@ -298,9 +298,6 @@ def _shorten(value: Any) -> str:
     return cut(repr(value), 100)
 
 
-# Shorten the JSON Schemas of tools, which are sent with every model request.
-
-
 _NULL = {"type": "null"}
 
 

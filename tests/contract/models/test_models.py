@@ -14,7 +14,7 @@ from wakeful.core.errors import WakefulError
 from wakeful.core.identity import Identity
 from wakeful.core.records import Model, ModelTest
 from wakeful.datadir.device_key import rotate_device_key
-from wakeful.models.keys import decrypt_key, encrypt_key
+from wakeful.models.catalog import decrypt_key, encrypt_key
 from wakeful.models.names import NoSuchModel
 from wakeful.models.rules import ModelKeyUnreadable
 
