@@ -16,8 +16,9 @@ PURE = sorted(
         *(ROOT / "timing").rglob("*.py"),
         *(path for path in ROOT.glob("*/rules.py") if path.parent.name != "sandbox"),
         *(ROOT / f"core/{name}.py" for name in CORE),
-        *(ROOT / f"{name}.py" for name in ("hooks/schemes", "models/providers", "notices/texts")),
-        *(ROOT / f"{name}.py" for name in ("homes/instructions", "loop/promises", "models/text_calls")),
+        *(ROOT / f"{name}.py" for name in ("hooks/schemes", "notices/texts")),
+        *(ROOT / f"{name}.py" for name in ("homes/instructions", "loop/promises")),
+        *(ROOT / f"models/{name}.py" for name in ("addresses", "names", "providers", "text_calls")),
     ]
 )
 NAMES = {".".join(["wakeful", *path.relative_to(ROOT).with_suffix("").parts]) for path in PURE}

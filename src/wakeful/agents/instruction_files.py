@@ -14,6 +14,7 @@ from wakeful.core.clock import Clock
 from wakeful.core.errors import WakefulError
 from wakeful.core.records import MemoryElsewhere, NotMoved, Skill
 from wakeful.core.resources import OutOfResources
+from wakeful.core.texts import to_storable
 from wakeful.core.types import Agent
 from wakeful.database.files import AgentFiles
 from wakeful.homes import instructions
@@ -210,7 +211,7 @@ def _skills(files: Sequence[InstructionFile]) -> list[Skill]:
 
 
 def _cut(file: InstructionFile) -> str:
-    text = file.data[:MAX_AGENTS_FILE].decode(errors="replace").replace("\x00", "\N{REPLACEMENT CHARACTER}").strip()
+    text = to_storable(file.data[:MAX_AGENTS_FILE].decode(errors="replace")).strip()
     if file.size > MAX_AGENTS_FILE:
         text += f"\n[The first {MAX_AGENTS_FILE:,} of {file.size:,} bytes.]"
     return text

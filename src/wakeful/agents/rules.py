@@ -13,7 +13,7 @@ from wakeful.core.tool_names import may_be_of, plain_name
 from wakeful.core.types import Agent, Message, Run, Session, User
 from wakeful.core.zones import is_same_zone, load_zone
 from wakeful.mcp.rules import McpServer
-from wakeful.models.rules import check_written
+from wakeful.models.names import check_written
 from wakeful.timing.bounds import check_bounds
 
 TOOLSETS = tuple(labels.TOOLSETS)

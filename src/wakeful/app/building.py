@@ -39,15 +39,17 @@ from wakeful.delivery.service import Notify, Outbox
 from wakeful.hooks.service import HookPayloads
 from wakeful.http.services import Services
 from wakeful.loop import tools as loop_tools
+from wakeful.loop.briefing import Briefings
 from wakeful.loop.loop import AgentLoop
-from wakeful.loop.prompt import Briefings
+from wakeful.loop.side_requests import SideRequests
 from wakeful.loop.state import SubagentLimits
-from wakeful.loop.titles import SideRequests, Titles
+from wakeful.loop.titles import Titles
 from wakeful.loop.tools import planning_tools
 from wakeful.mcp.service import McpHolds, note_tools, settle_tool_names, settle_unconfined
 from wakeful.models.by_name import Models
-from wakeful.models.check import ModelRequests, ModelTests
-from wakeful.models.service import ModelCatalog, ModelService
+from wakeful.models.catalog import ModelCatalog
+from wakeful.models.service import ModelService
+from wakeful.models.trials import ModelTests
 from wakeful.nodes.service import check_shared_key
 from wakeful.operations.storage import OldData, Vacuum
 from wakeful.operations.upkeep import Upkeep, report_loss
@@ -383,8 +385,7 @@ def build_models(base: Base) -> ModelParts:
         catalog=catalog,
     )
     tests = ModelTests(models)
-    client = ModelRequests(models, tests, settings.local_model_ports)
-    service = ModelService(base.store, base.clock, base.device_key, catalog, client)
+    service = ModelService(base.store, base.clock, base.device_key, catalog, models, tests, settings.local_model_ports)
     return ModelParts(models=models, service=service, tests=tests)
 
 

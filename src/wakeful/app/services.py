@@ -30,7 +30,8 @@ from wakeful.hooks.rules import tools_inside
 from wakeful.hooks.service import Hooks
 from wakeful.http.services import Services
 from wakeful.mcp.servers import McpServers
-from wakeful.models.service import ModelCatalog, ModelService
+from wakeful.models.catalog import ModelCatalog
+from wakeful.models.service import ModelService
 from wakeful.nodes.service import Nodes
 from wakeful.notices.service import NoticeService
 from wakeful.operations.metrics import Metrics

@@ -10,6 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 from wakeful.cli.contexts import LOCAL, Context, load_contexts
 from wakeful.cli.options import Asked, read_options
 from wakeful.cli.output import NOT_REACHED, WRONG, fail
+from wakeful.core.addresses import is_loopback
 from wakeful.core.files import Running, find_running
 from wakeful.core.sources import (
     DEFAULT_HOST,
@@ -18,7 +19,6 @@ from wakeful.core.sources import (
     as_variable,
     default_data_dir,
     find_config_dir,
-    is_loopback,
     open_if_file,
     read_values,
     read_variables,

@@ -137,7 +137,7 @@ def _refuse(url: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is a loopback address or `localhost`; `wakeful.core.sources` has the same rule."""
+    """Return whether a host is a loopback address or `localhost`; `wakeful.core.addresses` has the same rule."""
     try:
         address = ip_address(host)
     except ValueError:

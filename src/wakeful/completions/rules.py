@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any, Literal, cast
 
 from wakeful.core.errors import Forbidden, Invalid, LimitReached, NotFound
-from wakeful.core.texts import check_size
+from wakeful.core.texts import check_size, why_not_storable
 from wakeful.core.types import Agent, Message, RunNote
 
 MAX_SYSTEM = 100_000  # characters
@@ -205,12 +205,8 @@ def _read_image(given: object, field: str) -> str:
 
 def _checked(text: str, field: str) -> str:
     """Refuse what a database cannot store."""
-    if "\x00" in text:
-        raise BadCompletion(f"`{field}` has a NUL character in it. Leave it out.", field=field)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise BadCompletion(f"`{field}` has half of a character in it. Send valid Unicode.", field=field) from None
+    if (problem := why_not_storable(text)) is not None:
+        raise BadCompletion(f"`{field}` has {problem} in it. Leave it out.", field=field)
     return text
 
 

@@ -28,12 +28,13 @@ from pydantic_core import ErrorDetails
 
 from wakeful.config.recipients import parse_every, parse_recipient
 from wakeful.core import sources
-from wakeful.core.addresses import check_ping_url, hide_login, path_of
+from wakeful.core.addresses import check_ping_url, hide_login, is_loopback, path_of
 from wakeful.core.errors import WakefulError
 from wakeful.core.records import Model
-from wakeful.core.sources import DEFAULT_HOST, DEFAULT_PORT, FILE_NAME, PREFIX, Given, as_variable, is_loopback
+from wakeful.core.sources import DEFAULT_HOST, DEFAULT_PORT, FILE_NAME, PREFIX, Given, as_variable
 from wakeful.mcp.rules import McpServer, read_servers
-from wakeful.models.rules import check_written, read_models
+from wakeful.models.names import check_written
+from wakeful.models.settings_file import read_models
 
 MIN_TOKEN = 20  # characters, if other machines can reach the server
 

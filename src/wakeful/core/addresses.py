@@ -41,6 +41,16 @@ _REFUSED = tuple(
 _GLOBAL_IPV6 = ipaddress.IPv6Network("2000::/3")
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether a host is a loopback address or `localhost`. The client for programs has the same function."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host.lower() == "localhost"
+    # Before Python 3.13 a mapped address is not loopback. A zone may be any text.
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback and "%" not in host
+
+
 def is_public(address: Address) -> bool:
     """Return whether an address is on the public internet."""
     if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_IPV6:

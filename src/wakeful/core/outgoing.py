@@ -5,7 +5,6 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from ipaddress import ip_address
 
 import httpx2
 

@@ -7,7 +7,6 @@ for them would take longer than the command.
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
 from pathlib import Path
 
 from platformdirs import user_config_path, user_data_path
@@ -48,16 +47,6 @@ def find_config_dir(environ: Mapping[str, str], option: object = None) -> Path:
 
 def default_data_dir() -> Path:
     return user_data_path("wakeful", appauthor=False)
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host is a loopback address or `localhost`. The client for programs has the same function."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return host.lower() == "localhost"
-    # Before Python 3.13 a mapped address is not loopback. A zone may be any text.
-    return (getattr(address, "ipv4_mapped", None) or address).is_loopback and "%" not in host
 
 
 def read_file(path: Path, problems: list[str]) -> dict[str, object]:

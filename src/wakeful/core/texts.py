@@ -23,8 +23,7 @@ def check_text(
 def check_note(field: str, value: str, most: int, *, is_one_line: bool = False, refuse: type[Invalid] = Invalid) -> str:
     """Do the same for a text that may be empty."""
     check_size(field, len(value), most, "characters", refuse, advice=" Put the details into a file and name it.")
-    # PostgreSQL cannot store NUL, and neither database a lone surrogate.
-    if "\x00" in value or any("\ud800" <= each <= "\udfff" for each in value):
+    if why_not_storable(value) is not None:
         refuse_value(field, value, "a text without NUL or half characters (lone surrogates)", refuse)
     if is_one_line and not value.isprintable():
         refuse_value(field, value, "one line without control characters", refuse)
@@ -37,6 +36,34 @@ def check_size(
     """Refuse a value with too many characters, names or bytes."""
     if size > most:
         raise refuse(f"`{field}` must have at most {most:,} {unit}, got {size:,}.{advice}", field=field)
+
+
+def why_not_storable(text: str) -> str | None:
+    """Return what in a text cannot be stored; None: nothing. PostgreSQL refuses NUL, and both databases a surrogate."""
+    if "\x00" in text:
+        return "a NUL character"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "an unpaired surrogate (half of a character)"
+    return None
+
+
+def to_storable(text: str) -> str:
+    """Return a text that can be stored: NUL replaced, unpaired surrogates escaped."""
+    if text.isascii() and "\x00" not in text:
+        return text
+    return text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "backslashreplace").decode()
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text with at most this many characters; an ellipsis stands for the rest."""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def to_title(text: str, most: int) -> str:
+    """Return a text as one printable line with at most this many characters."""
+    return cut(" ".join("".join(each if each.isprintable() else " " for each in text).split()), most)
 
 
 def first_words(text: str) -> str:
@@ -90,7 +117,7 @@ _INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # control, format, surrogate,
 def quote_line(text: str, most: int = MAX_LINE) -> str:
     """Return a text as one line in double quotes: no line breaks, no control characters, no quotes inside."""
     line = to_line(text)
-    line = line if len(line) <= most else line[: most - 1] + "…"
+    line = cut(line, most)
     return '"' + line.replace('"', "'") + '"'
 
 

@@ -17,7 +17,7 @@ from wakeful.delivery import push
 from wakeful.homes import directories
 from wakeful.homes import service as home_keys
 from wakeful.hooks import secrets as hook_secrets
-from wakeful.models import service as model_keys
+from wakeful.models.catalog import rewrap_key
 from wakeful.store.drivers.database import Database
 from wakeful.store.drivers.postgres import PostgresDatabase
 from wakeful.store.drivers.sqlite import SqliteDatabase, change_key, hold, size_of
@@ -106,7 +106,7 @@ def _change_stored_keys(settings: Settings, old: bytes, new: bytes) -> list[str]
             return None
 
     changes = {
-        "models": partial(model_keys.rewrap_key, old, new),
+        "models": partial(rewrap_key, old, new),
         "push_key": partial(push.rewrap_key, old, new),
         "hooks secret": partial(hook_secrets.rewrap_secret, old, new),
         "hooks old_secret": partial(hook_secrets.rewrap_secret, old, new),

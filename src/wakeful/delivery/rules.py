@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from wakeful.core.errors import Conflict, Invalid, LimitReached, Unavailable
 from wakeful.core.records import Approval
+from wakeful.core.texts import cut
 from wakeful.core.types import Agent, Notice, Outlet
 from wakeful.notices.texts import NEEDS_APPROVAL, NOTIFY
 
@@ -231,11 +232,6 @@ def approval_message(asked: Approval, agent: Agent) -> dict[str, Any]:
         "session_id": asked.session_id,
         "run_id": asked.run_id,
     }
-
-
-def cut(text: str, most: int) -> str:
-    """Shorten a text, with an ellipsis if something is missing."""
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
 def urgency_of(notice: Notice) -> str:

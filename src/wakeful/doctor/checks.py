@@ -39,8 +39,8 @@ from wakeful.core.zones import format_duration
 from wakeful.datadir.device_key import device_key_of
 from wakeful.datadir.earlier import STORE_FILE, check_device_key, check_empty_store, check_not_moved, is_first_start
 from wakeful.homes import directories
+from wakeful.models.names import NoSuchModel
 from wakeful.models.providers import PROVIDERS
-from wakeful.models.rules import NoSuchModel
 from wakeful.store.drivers.sqlite import size_of
 from wakeful.store.migrate import load_migrations
 from wakeful.telemetry.logs import keep_quiet

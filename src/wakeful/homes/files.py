@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from wakeful.agentdb.errors import DatabaseUnavailable
 from wakeful.core.records import Home, HomeFile
 from wakeful.core.resources import find_shortage
+from wakeful.core.texts import why_not_storable
 from wakeful.store.store import Tx
 
 PIECE = 1024 * 1024  # bytes
@@ -126,7 +127,7 @@ def _scan_folder(handle: int, path: str, found: dict[str, Seen], left_out: list[
 
 def _scan_entry(handle: int, name: str, path: str, found: dict[str, Seen], left_out: list[str]) -> None:
     status = os.stat(name, dir_fd=handle, follow_symlinks=False)
-    is_text = _is_text(name)
+    is_text = why_not_storable(name) is None
     if stat.S_ISREG(status.st_mode) and is_text:
         found[path] = _seen("file", status)
     elif stat.S_ISLNK(status.st_mode) and is_text and _stays_inside(path, os.readlink(name, dir_fd=handle)):
@@ -138,14 +139,9 @@ def _scan_entry(handle: int, name: str, path: str, found: dict[str, Seen], left_
         left_out.append(path)
 
 
-def _is_text(name: str) -> bool:
-    """Return whether a name can be stored as a text."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in name)
-
-
 def _stays_inside(path: str, target: str) -> bool:
     """Return whether a link leads to a place in its own top folder, which every node has."""
-    if target.startswith("/") or not _is_text(target):
+    if target.startswith("/") or why_not_storable(target) is not None:
         return False
     top, *_ = path.split("/")
     place = normpath(str(PurePosixPath(path).parent / target))

@@ -6,6 +6,7 @@ from hashlib import sha256
 
 from wakeful.core.errors import Conflict, Forbidden, Invalid, NotFound
 from wakeful.core.records import Skill
+from wakeful.core.texts import to_storable
 
 # Files that instruct an agent: AGENTS.md in its workspace, and its skills. They steer every later run.
 
@@ -67,7 +68,7 @@ class InstructionFile:
 
     @property
     def text(self) -> str:
-        return self.data.decode(errors="replace").replace("\x00", "\N{REPLACEMENT CHARACTER}")
+        return to_storable(self.data.decode(errors="replace"))
 
 
 def digest_of(data: bytes) -> str:

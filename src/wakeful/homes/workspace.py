@@ -21,6 +21,7 @@ from typing import ClassVar, Literal
 from wakeful.core import ids
 from wakeful.core.errors import Forbidden, Invalid, LimitReached, NotFound, WakefulError
 from wakeful.core.resources import find_shortage
+from wakeful.core.texts import cut, why_not_storable
 from wakeful.homes.instructions import KeptByOwner, is_agents_file
 
 Kind = Literal["file", "directory", "link", "other"]
@@ -350,7 +351,7 @@ def make_private_directory(path: Path) -> None:
 
 def shown(path: str) -> str:
     """Quote a path for an error message, shortened if it is long."""
-    return repr(path if len(path) <= 200 else path[:199] + "…")
+    return repr(cut(path, 200))
 
 
 def _numbered(name: str) -> Iterator[str]:
@@ -365,12 +366,8 @@ def _refuse_unusable(path: str) -> None:
         raise PathUnusable(path, "it is empty")
     if len(path) > MAX_PATH:
         raise PathUnusable(path, f"it has {len(path):,} characters, and {MAX_PATH:,} is the limit")
-    if "\0" in path:
-        raise PathUnusable(path, "it contains a NUL character")
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        raise PathUnusable(path, "it contains half of a surrogate pair") from None
+    if (problem := why_not_storable(path)) is not None:
+        raise PathUnusable(path, f"it contains {problem}")
 
 
 @contextmanager

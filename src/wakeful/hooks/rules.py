@@ -12,7 +12,7 @@ from wakeful.core import ids
 from wakeful.core.errors import Conflict, Invalid, LimitReached, NotFound
 from wakeful.core.identity import NotSignedIn
 from wakeful.core.records import FOLDER, Hook, HookDelivery, Payload, Scheme
-from wakeful.core.texts import FRAME, check_note, check_text, quote_block, quote_line
+from wakeful.core.texts import FRAME, check_note, check_text, quote_block, quote_line, to_storable, to_title
 from wakeful.core.types import Notice
 from wakeful.hooks.schemes import SENDERS, Headers, Refusal
 from wakeful.notices.texts import MAX_BODY, MAX_TITLE
@@ -231,8 +231,7 @@ _MAX_LINES = 12
 
 
 def _line(text: str, most: int) -> str:
-    text = "".join(each if each.isprintable() else " " for each in " ".join(text.split()))
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return to_title(text, most)
 
 
 # ── Deliveries as the agent reads them ────────────────────────────────────────────────────────────────────────────────
@@ -293,7 +292,7 @@ def _frame(payload: Payload, left: int, *, is_long: bool, unsaved: str | None) -
     head = f"Delivery {quote_line(delivery.delivery_id)}, {event}{delivery.at:%Y-%m-%d %H:%M:%S} UTC"
     if payload.body is None:
         return f"{head}: its body was deleted before this run could read it."
-    text = payload.body[:left].decode("utf-8", "replace").replace("\x00", "\ufffd")
+    text = to_storable(payload.body[:left].decode("utf-8", "replace"))
     if not is_long:
         return f"{head}:\n{quote_block(text)}"
     rest = (

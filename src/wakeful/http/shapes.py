@@ -29,6 +29,7 @@ from wakeful.core.hub import recall_status
 from wakeful.core.labels import describe_door
 from wakeful.core.outside import describe_sources
 from wakeful.core.records import Stopped
+from wakeful.core.texts import why_not_storable
 from wakeful.core.types import Door, ScheduledBy, Wake
 from wakeful.core.values import fields_of
 
@@ -47,12 +48,8 @@ Zone = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"
 
 def check_text(text: str) -> str:
     """Refuse what one of the databases cannot store: NUL, or a lone surrogate."""
-    if "\x00" in text:
-        raise ValueError("it has a NUL character in it")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("it has half of a character in it") from None
+    if (problem := why_not_storable(text)) is not None:
+        raise ValueError(f"it has {problem} in it")
     return text
 
 

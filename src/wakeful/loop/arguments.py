@@ -1,15 +1,13 @@
 """Parse and sanitise the arguments of a tool call."""
 
-import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from pydantic_ai.messages import ToolCallPart
 
 from wakeful.core.errors import Invalid
-from wakeful.core.events import RunEvent
+from wakeful.core.texts import to_storable
 
 MAX_DEPTH = 100  # levels; the JSON encoders further on fail at 254
 _LARGEST = 2**63
@@ -73,10 +71,10 @@ def _children(value: object) -> list[object]:
 
 
 def to_keep(value: Any) -> Any:
-    """Return a value that can be saved and sent: without lone surrogates and integers beyond 64 bits."""
+    """Return a value that can be saved and sent: without NUL, unpaired surrogates and integers beyond 64 bits."""
     match value:
         case str():
-            return value.encode("utf-8", "backslashreplace").decode()
+            return to_storable(value)
         case int() if not -_LARGEST <= value < _LARGEST:
             return str(value)
         case dict():
@@ -89,45 +87,3 @@ def to_keep(value: Any) -> Any:
 
 
 # Run several workers in parallel, and merge their events into one stream.
-
-
-Say = Callable[[RunEvent], Awaitable[None]]  # returns when the event is saved and published
-Worker = Callable[[Say], Awaitable[None]]
-
-
-async def merge_events(
-    workers: Sequence[Worker], tasks: set[asyncio.Task[Any]], *, at_once: int
-) -> AsyncGenerator[RunEvent]:
-    """Run the workers, `at_once` in parallel, and yield their events.
-
-    A worker waits until its event is consumed, so a step is durable before it continues. While they run, their tasks
-    are in `tasks`, so that the end of the run can cancel them.
-    """
-    queue: asyncio.Queue[tuple[RunEvent, asyncio.Event] | None] = asyncio.Queue()  # None: one is done
-    slots = asyncio.Semaphore(at_once)
-
-    async def say(event: RunEvent) -> None:
-        consumed = asyncio.Event()
-        queue.put_nowait((event, consumed))
-        await consumed.wait()
-
-    async def work(worker: Worker) -> None:
-        async with slots:
-            await worker(say)
-
-    begun = [asyncio.create_task(work(worker)) for worker in workers]
-    tasks.update(begun)
-    for task in begun:
-        task.add_done_callback(lambda _: queue.put_nowait(None))
-    left = len(begun)
-    while left:
-        said = await queue.get()
-        if said is None:
-            left -= 1
-            continue
-        event, consumed = said
-        yield event
-        consumed.set()
-    tasks.difference_update(begun)
-    for task in begun:
-        task.result()  # raises the error of a worker that failed

@@ -1,25 +1,17 @@
-"""Limits of a run: tokens, money, subagents, and repeated tool calls.
-
-A run and its subagents share one budget.
-"""
+"""The budget of a run and its subagents: tokens, money, and how many subagents there may be."""
 
 import asyncio
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 from pydantic_ai.usage import RequestUsage
 
 from wakeful.core.errors import Conflict
-from wakeful.core.types import Budgets, RunNote, RunUsage
-from wakeful.models.openai_wire import MAX_CALLS
+from wakeful.core.types import Budgets, RunUsage
 from wakeful.store.runs import Spent
 
 NEARLY = 0.8  # of the budget: the model is asked to finish
-_REPEATS = 3
-_BAD_CALLS = 10
-_BAD = ("bad_arguments", "unknown_tool")
 
 
 class PriceUnknown(Conflict):
@@ -117,41 +109,6 @@ class Budget:
         ]
 
 
-class Mishaps:
-    """Detects a model that makes no progress: the same call with the same result, or invalid calls."""
-
-    def __init__(self) -> None:
-        self._last: tuple[str, Mapping[str, Any], str] | None = None
-        self._times = 0
-        self._bad = 0
-
-    def note(self, tool: str, args: Mapping[str, Any], result: str, code: object) -> None:
-        """Count a call, with the code of its failure if it has one."""
-        call = (tool, dict(args), result)
-        self._times = self._times + 1 if call == self._last else 1
-        self._last = call
-        self._bad = self._bad + 1 if code in _BAD else 0
-
-    def reason(self) -> RunNote | None:
-        """Return why the run should end, if it should."""
-        if self._times >= _REPEATS:
-            return "repeated_calls"
-        return "bad_calls" if self._bad >= _BAD_CALLS else None
-
-
-NOTES: Mapping[RunNote, str] = {  # of runs that end without an answer of the model
-    "iteration_limit": "I stopped here because I reached my limit of model calls for one run.",
-    "budget": "I stopped here because my budget is used up.",
-    "repeated_calls": "I stopped here because I kept making the same call with the same result.",
-    "bad_calls": f"I stopped here because {_BAD_CALLS} tool calls in a row were invalid.",
-    "too_many_calls": f"I stopped here because one answer asked for more than {MAX_CALLS} tool calls. None was made.",
-    "answer_too_long": "I stopped here because my answer was too long.",
-    "output_limit": "I stopped here because my answer reached the model's output limit.",
-    "repeated_text": "I stopped here because I kept repeating the same text.",
-    "empty_answer": "I ended without an answer.",
-    "did_nothing": "I was woken and did nothing.",
-    "unkept_promise": "I promised to do something later, and booked nothing.",
-}
 FINISH = (
     "[From the server, not from your user] Most of the budget of this run is used up. Finish now: save what must not "
     "be lost, book a follow-up if work is left and you have a tool for that, and say what you did. The run is stopped "

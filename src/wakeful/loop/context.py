@@ -1,36 +1,22 @@
 """Select the part of a transcript that a model is sent, and estimate its tokens. The transcript itself stays whole."""
 
-import json
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import groupby, pairwise
-from typing import Any, cast
+from itertools import pairwise
+from typing import Any
 
-from pydantic import Field
 from pydantic_ai.messages import (
-    BinaryContent,
     ModelMessage,
-    ModelMessagesTypeAdapter,
     ModelRequest,
-    ModelResponse,
-    SystemPromptPart,
-    TextPart,
     ToolCallPart,
-    ToolReturnPart,
-    UserContent,
-    UserPromptPart,
 )
 
 from wakeful.core.errors import StoreUnavailable
-from wakeful.core.labels import TOOLSETS
 from wakeful.core.texts import quote_own_brief
 from wakeful.core.types import Message
-from wakeful.loop.arguments import UnreadableArguments, keepable_call, read_arguments
-from wakeful.loop.prompt import ImageBytes
 from wakeful.loop.state import RunState
-from wakeful.timing.brief import named_tools
-from wakeful.toolbox.registry import Arguments, Tool, ToolContext, ToolResult
+from wakeful.toolbox.registry import Tool
 
 SENT = ("user", "assistant", "tool", "notice")  # not plans, summaries and the steps of subagents
 BYTES_PER_TOKEN = 3  # a safe estimate for most languages; a provider's own count takes precedence
@@ -150,121 +136,6 @@ def _usage(message: Message) -> int:
     return (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
 
 
-# Convert the transcript, which is append-only, to the messages of a model request.
-
-
-INTERRUPTED = (
-    "This call was interrupted before its result was saved: it may or may not have happened. "
-    "Look at what is there before you do it again."
-)
-
-
-def to_model(system: str, messages: Sequence[Message], images: Mapping[str, ImageBytes]) -> list[ModelMessage]:
-    """Return a transcript as the messages of a model request.
-
-    A tool call without a result gets one that says so: providers refuse a transcript with a missing result.
-    """
-    written: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(content=system)])]
-    unanswered: dict[str, ToolCallPart] = {}
-    for message in messages:
-        if message.role not in SENT:
-            continue
-        if message.role != "tool" and unanswered:
-            written.append(_interrupted(unanswered.values()))
-            unanswered = {}
-        match message.role:
-            case "assistant":
-                response = _response(message)
-                if not any(isinstance(part, ToolCallPart) or getattr(part, "content", "") for part in response.parts):
-                    continue  # some providers refuse an empty reply
-                written.append(response)
-                unanswered = {part.tool_call_id: part for part in response.parts if isinstance(part, ToolCallPart)}
-            case "tool":
-                data = message.data or {}
-                call = unanswered.pop(data.get("call_id", ""), None)
-                if call is not None:
-                    success = bool(data.get("success", True))
-                    written.append(ModelRequest(parts=[_returned(call, message.content, success=success)]))
-            case _:
-                written.append(ModelRequest(parts=[UserPromptPart(content=_prompt(message, images))]))
-    if unanswered:
-        written.append(_interrupted(unanswered.values()))
-    return written
-
-
-def open_calls(messages: Sequence[Message]) -> list[ToolCallPart]:
-    """Return the calls of the last reply that have no result yet, in their order."""
-    answered = set[str]()
-    for message in reversed(messages):
-        if message.role not in SENT:
-            continue
-        if message.role == "tool":
-            answered.add((message.data or {}).get("call_id", ""))
-        elif message.role == "assistant":
-            calls = [part for part in _response(message).parts if isinstance(part, ToolCallPart)]
-            return [call for call in calls if call.tool_call_id not in answered]
-        else:
-            return []
-    return []
-
-
-def final_answer(steps: Sequence[Message]) -> Message | None:
-    """Return the last saved step of a run if it is the final one: an answer, or why the run ended early."""
-    said = [step for step in steps if step.role in SENT]
-    if not said or said[-1].role != "assistant":
-        return None
-    data = said[-1].data or {}
-    is_answer = "response" in data and not data.get("tool_calls") and "promise" not in data
-    is_final = is_answer or "note" in data
-    return said[-1] if is_final else None
-
-
-def to_data(response: ModelResponse, thinking: str, calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the data that is saved with a reply's text: the provider's response, and what is shown to people."""
-    parts = [keepable_call(part) if isinstance(part, ToolCallPart) else part for part in response.parts]
-    [whole] = ModelMessagesTypeAdapter.dump_python([replace(response, parts=parts)], mode="json")
-    data: dict[str, Any] = {"response": whole}
-    if thinking:
-        data["thinking"] = thinking
-    if calls:
-        data["tool_calls"] = list(calls)
-    return data
-
-
-def _response(message: Message) -> ModelResponse:
-    whole = (message.data or {}).get("response")
-    if whole is None:  # interrupted: only the text was saved
-        return ModelResponse(parts=[TextPart(content=message.content)])
-    [response] = ModelMessagesTypeAdapter.validate_python([whole])
-    assert isinstance(response, ModelResponse)
-    return response
-
-
-def _interrupted(calls: Iterable[ToolCallPart]) -> ModelRequest:
-    return ModelRequest(parts=[_returned(call, INTERRUPTED, success=False) for call in calls])
-
-
-def _returned(call: ToolCallPart, text: str, *, success: bool) -> ToolReturnPart:
-    """Return a result. Its metadata is for the demo model and not sent to providers."""
-    metadata = {"success": success}
-    return ToolReturnPart(tool_name=call.tool_name, content=text, tool_call_id=call.tool_call_id, metadata=metadata)
-
-
-def _prompt(message: Message, images: Mapping[str, ImageBytes]) -> str | list[UserContent]:
-    data = message.data or {}
-    text = message.content
-    if data.get("files"):
-        text += f"\n[Uploaded files on disk: {', '.join(file['path'] for file in data['files'])}]"
-    content: list[UserContent] = [text]
-    for image in data.get("images", ()):
-        if image["id"] in images:
-            media_type, content_bytes = images[image["id"]]
-            content.append(BinaryContent(data=content_bytes, media_type=media_type))
-        else:
-            content.append("[An image was here; it is too far back to be shown again.]")
-    return text if len(content) == 1 else content
-
-
 # Notice a provider that has dropped part of a prompt: it counted far fewer tokens than were sent.
 #
 # Local servers do this without an error when a prompt is longer than their window.
@@ -309,137 +180,3 @@ async def note_cut(state: RunState, sent: int, counted: int) -> None:
 #
 # Folding changes what is shown, not what the run may do: a folded tool that the model calls by its name is called. The
 # tools that are offered follow from the messages that the model is sent, so a resumed run offers the same ones.
-
-
-MORE_TOOLS = "more_tools"
-ALWAYS = 1 / 8  # of the window, for the tools that are offered from the start
-WANTED = 1 / 4  # of the window, for those that the messages name or use, the latest first
-MAX_NAMES = 20  # of one toolset, in the description of `more_tools`
-
-
-class MoreTools(Arguments):
-    names: list[str] = Field(description="Names of tools, or of a toolset for all of its tools.")
-
-
-def offered_tools(state: RunState) -> list[Tool]:
-    """Return the tools that the model of a run is shown in its next request."""
-    if state.abilities.tool_calls == "none":
-        return []
-    tools = list(state.tools.values())
-    if not _is_folding(state):
-        return tools
-    wanted = wanted_tools(view(state.messages, state.window), state.tools)
-    return fold_tools(tools, wanted, state.window)
-
-
-def fold_tools(tools: Sequence[Tool], wanted: Sequence[str], window: int) -> list[Tool]:
-    """Return the tools to show, the wanted ones first; if some are left out, `more_tools` lists them."""
-    size = {tool.name: tokens_of_tool(tool) for tool in tools}
-    if sum(size.values()) <= window * ALWAYS:
-        return list(tools)
-    shown = set[str]()
-    room = window * WANTED
-    for name in wanted:
-        if size[name] <= room or not shown:  # one at least
-            shown.add(name)
-            room -= size[name]
-    room = window * ALWAYS - tokens_of_tool(_more_tools(tools))
-    for _, group in groupby(tools, lambda tool: tool.toolset):
-        rest = [tool.name for tool in group if tool.name not in shown]
-        needs = sum(size[name] for name in rest)
-        if needs <= room:
-            shown.update(rest)
-            room -= needs
-    folded = [tool for tool in tools if tool.name not in shown]
-    kept = [tool for tool in tools if tool.name in shown]
-    return [*kept, _more_tools(folded)] if folded else kept
-
-
-def wanted_tools(messages: Sequence[Message], tools: Collection[str]) -> list[str]:
-    """Return the tools that messages of a person or the server name, or that the model asked for or called, the latest
-    first. Names in a tool's result do not count.
-    """
-    wanted: dict[str, None] = {}
-    for message in reversed(messages):
-        data = message.data or {}
-        names: Iterable[str] = ()
-        if message.role in ("user", "notice"):
-            names = named_tools(message.content, tools)
-        elif message.role == "tool":
-            names = data["metadata"].get("tools", ()) if data["tool"] == MORE_TOOLS else [data["tool"]]
-        wanted.update(dict.fromkeys(name for name in names if name in tools))
-    return list(wanted)
-
-
-def tokens_of_tool(tool: Tool) -> int:
-    return tokens_in(tool.name + tool.description + json.dumps(tool.schema, separators=(",", ":")))
-
-
-def is_more_tools(call: ToolCallPart) -> bool:
-    return call.tool_name == MORE_TOOLS
-
-
-def unfold_tools(state: RunState, call: ToolCallPart) -> ToolResult:
-    """Return the result of a call of `more_tools`; its metadata has the tools that are offered from now on."""
-    try:
-        names = _names_in(read_arguments(call))
-    except UnreadableArguments as error:
-        return ToolResult(text=error.message, success=False, metadata={"code": error.code})
-    groups = _by_toolset(state.tools.values())
-    known = {name.lower(): [name] for name in state.tools} | groups
-    asked = [name for name in names if name.lower() in known]
-    if not asked:
-        text = f"{', '.join(map(repr, names)) or 'Nothing'} is not the name of a tool or a toolset. {_listed(groups)}"
-        return ToolResult(text=text, success=False, metadata={"code": "bad_arguments"})
-    found = list(dict.fromkeys(tool for name in asked for tool in known[name.lower()]))
-    if _is_folding(state) and sum(tokens_of_tool(state.tools[name]) for name in found) > state.window * WANTED:
-        lines = [f"- {name}: {_first_sentence(state.tools[name])}" for name in found]
-        text = "\n".join(["These are too many at once. Ask for the one or two that you need:", *lines])
-        return ToolResult(text=text)
-    return ToolResult(text=f"You can call these now: {', '.join(found)}.", metadata={"tools": found})
-
-
-def _is_folding(state: RunState) -> bool:
-    return state.window <= state.deps.small_window
-
-
-def _more_tools(folded: Sequence[Tool]) -> Tool:
-    return Tool(
-        name=MORE_TOOLS,
-        toolset=None,
-        description="Get more of your tools; they are not all shown, to save space. Call this with their names, then "
-        f"call them. {_listed(_by_toolset(folded))}",
-        arguments=MoreTools,
-        act=_never,
-    )
-
-
-async def _never(_context: ToolContext, _asked: MoreTools) -> ToolResult:
-    raise NotImplementedError("the loop answers calls of more_tools by itself")
-
-
-def _by_toolset(tools: Iterable[Tool]) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for tool in tools:
-        groups.setdefault(tool.toolset or "other", []).append(tool.name)
-    return groups
-
-
-def _listed(groups: Mapping[str, Sequence[str]]) -> str:
-    lines: list[str] = []
-    for toolset, names in groups.items():
-        hint = f" ({TOOLSETS[toolset].hint})" if toolset in TOOLSETS else ""
-        more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-        lines.append(f"{toolset}{hint}: {', '.join(names[:MAX_NAMES])}{more}")
-    return "Toolsets and their tools: " + "; ".join(lines) + "."
-
-
-def _names_in(args: Mapping[str, object]) -> list[str]:
-    """Return the names in the arguments; a small model may send a text, or `name`, instead of a list."""
-    given = next((args[key] for key in ("names", "name", "tools", "toolset") if key in args), "")
-    names = cast("list[object]", given) if isinstance(given, list) else str(given).replace(",", " ").split()
-    return [str(name)[:100] for name in names][:100]
-
-
-def _first_sentence(tool: Tool) -> str:
-    return tool.description.partition(". ")[0].removesuffix(".") + "."

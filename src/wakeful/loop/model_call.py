@@ -27,10 +27,13 @@ from pydantic_ai.usage import RequestUsage
 from wakeful.core.errors import Unavailable, WakefulError
 from wakeful.core.events import RunEvent, StreamDelta, StreamStart, ThinkingDelta, ThinkingEnd, Waiting
 from wakeful.core.resources import shortage
+from wakeful.core.texts import to_storable
 from wakeful.loop.budget import PriceUnknown
-from wakeful.loop.context import BYTES_PER_TOKEN, is_cut, note_cut, offered_tools, size_of
+from wakeful.loop.context import BYTES_PER_TOKEN, is_cut, note_cut, size_of
+from wakeful.loop.following import EVERY, FIRST_SHOWN, Followed, pause
+from wakeful.loop.more_tools import offered_tools
 from wakeful.loop.repetition import RepetitionBrake
-from wakeful.loop.state import EVERY, FIRST_SHOWN, Followed, RunState, keepable, pause
+from wakeful.loop.state import RunState
 from wakeful.models.errors import ModelBusy, ModelCutOff, ModelSilent
 from wakeful.models.openai_wire import MAX_CALLS
 from wakeful.store.runs import Spent
@@ -155,7 +158,7 @@ class Reply:
         if self.length > self._most:
             text = text[: max(0, len(text) - (self.length - self._most))]
             self.is_too_long = True
-        return keepable(text)
+        return to_storable(text)
 
 
 async def ask_quietly(
@@ -340,7 +343,7 @@ async def _stream(state: RunState, messages: list[ModelMessage], tools: Sequence
     await state.budget.wait_for_room(size)
     if state.budget.is_spent():  # by the calls that it waited for
         raise BudgetSpent
-    with state.deps.tracing.chat(state.deps.models.provider_string(state.model)) as span:
+    with state.deps.tracing.chat(state.deps.models.find(state.model).provider_string) as span:
         span.show(INPUT_MESSAGES, lambda: to_otel(messages))
         await _ask_once(state, messages, tools, trying, size, span)
 
@@ -416,7 +419,8 @@ def _settings(state: RunState) -> ModelSettings:
     settings: dict[str, Any] = {"max_tokens": min(state.abilities.output_limit, room)}
     if level is not None:
         settings["thinking"] = False if level == "off" else level
-    return cast("ModelSettings", settings | cache_settings(state.deps.models.provider_string(state.model), breakpoints))
+    provider_string = state.deps.models.find(state.model).provider_string
+    return cast("ModelSettings", settings | cache_settings(provider_string, breakpoints))
 
 
 def cache_settings(model: str, breakpoints: Collection[str]) -> dict[str, bool]:

@@ -1,7 +1,12 @@
-"""Detects a text that repeats itself without end, as small models write when they are stuck.
+"""Detects a model that is stuck: the same text or the same call over and over, or call after call that is invalid.
 
-Only exact repeats count, and many of them: a ruler of dashes, a table of equal rows or a refrain is not a fault.
+Of text only exact repeats count, and many of them: a ruler of dashes, a table of equal rows or a refrain is no fault.
 """
+
+from collections.abc import Mapping
+from typing import Any
+
+from wakeful.core.types import RunNote
 
 MIN_REPEATS = 12
 MIN_LENGTH = 3_000  # characters of the repeated part, so that a long line of dashes is allowed
@@ -10,6 +15,11 @@ KEPT_REPEATS = 2
 _LOOK_EVERY = 500  # characters
 _TAIL = MAX_UNIT * MIN_REPEATS
 _PROBE = 48  # characters: the shortest period of the end is that of its last few characters
+
+
+REPEATED_CALLS = 3
+MAX_BAD_CALLS = 10  # in a row
+_BAD = ("bad_arguments", "unknown_tool")
 
 
 class RepetitionBrake:
@@ -31,6 +41,28 @@ class RepetitionBrake:
         self._pieces.clear()
         self._unread = 0
         self.is_on = repeated_unit(self._tail) is not None
+
+
+class Mishaps:
+    """Detects a model that makes no progress: the same call with the same result, or invalid calls."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, Mapping[str, Any], str] | None = None
+        self._times = 0
+        self._bad = 0
+
+    def note(self, tool: str, args: Mapping[str, Any], result: str, code: object) -> None:
+        """Count a call, with the code of its failure if it has one."""
+        call = (tool, dict(args), result)
+        self._times = self._times + 1 if call == self._last else 1
+        self._last = call
+        self._bad = self._bad + 1 if code in _BAD else 0
+
+    def reason(self) -> RunNote | None:
+        """Return why the run should end, if it should."""
+        if self._times >= REPEATED_CALLS:
+            return "repeated_calls"
+        return "bad_calls" if self._bad >= MAX_BAD_CALLS else None
 
 
 def repeated_unit(text: str) -> str | None:

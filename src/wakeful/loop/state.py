@@ -1,21 +1,20 @@
 """The state of a run while it executes, of its agent or of a subagent: dependencies, messages, budget, saving steps."""
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from contextlib import nullcontext
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol
 
 from wakeful.core.clock import Clock
-from wakeful.core.events import RunEvent, StepSaved, StreamEnd, Waiting
+from wakeful.core.events import RunEvent, StepSaved, StreamEnd
 from wakeful.core.outside import add_sources
 from wakeful.core.types import ClaimedRun, Message, Run, RunUsage, ServerNoteCode
 from wakeful.database.files import AgentFiles
-from wakeful.loop.budget import Budget, Mishaps
-from wakeful.loop.prompt import Briefing
+from wakeful.loop.briefing import Briefing
+from wakeful.loop.budget import Budget
+from wakeful.loop.following import Followed
+from wakeful.loop.repetition import Mishaps
 from wakeful.models.by_name import Models
 from wakeful.notices.service import NoticeService
 from wakeful.operations.metrics import Metrics
@@ -24,124 +23,6 @@ from wakeful.runs.executor import BeforeCall, Stop
 from wakeful.store.runs import Spent
 from wakeful.telemetry.tracing import Tracing
 from wakeful.toolbox.registry import Tool, Tools
-
-# Run work in a task and yield its events; while it is silent, yield `waiting` frames that say why.
-
-
-T = TypeVar("T")
-
-FIRST_SHOWN = 3.0  # seconds of silence until the first `waiting` frame
-EVERY = 20.0  # then at 10 s, 20 s, 40 s, … so that a stream is never silent for half a minute
-_STEPS = (FIRST_SHOWN, 10.0)
-_MOMENT = 0.1  # seconds
-_MAX_QUEUED = 64  # events; beyond, the work waits for its consumer
-
-Describe = Callable[[float], Waiting | None]  # the frame after that many seconds of waiting; None: no frame
-
-
-def next_step(waited: float) -> float:
-    """Return after how many seconds of waiting the next frame is due."""
-    return next((step for step in _STEPS if waited < step), (waited // EVERY + 1) * EVERY)
-
-
-async def pause(clock: Clock, seconds: float, nudged: asyncio.Event) -> None:
-    """Wait for some seconds, or until nudged; it may return early, so the caller checks the clock again."""
-    await clock.wait(clock.now() + timedelta(seconds=seconds), nudged)
-
-
-class Followed(Generic[T]):
-    """Work in a task of its own. `events` yields the events that it says, and `waiting` frames while it is silent."""
-
-    result: T
-
-    def __init__(
-        self,
-        clock: Clock,
-        work: "Callable[[Followed[T]], Coroutine[Any, Any, T]]",
-        describe: Describe = lambda _: None,
-        *,
-        is_shown: Callable[[RunEvent], bool] = lambda _: True,  # whether people see an event
-        until: Callable[[], float] = lambda: float("inf"),  # a deadline by the monotonic clock; raises if it has passed
-    ) -> None:
-        self._clock = clock
-        self._work = work
-        self._describe = describe
-        self._is_shown = is_shown
-        self._until = until
-        self._said: deque[RunEvent] = deque()
-        self._news = asyncio.Event()
-        self._room = asyncio.Event()
-        self._is_at_once = False
-        self.alive_at = clock.monotonic()  # the last sign of life
-
-    @property
-    def silent_for(self) -> float:
-        return self._clock.monotonic() - self.alive_at
-
-    def note_alive(self) -> None:
-        """Restart the count of how long the work has been silent."""
-        self.alive_at = self._clock.monotonic()
-
-    async def say(self, event: RunEvent) -> None:
-        """Queue an event; waits while the consumer is far behind."""
-        self._said.append(event)
-        self._news.set()
-        while len(self._said) >= _MAX_QUEUED:
-            self._room.clear()
-            await self._room.wait()
-
-    def explain(self, describe: Describe) -> None:
-        """Use this function for `waiting` frames from now on; the first one is due in 0.1 s."""
-        self._describe = describe
-        asyncio.get_running_loop().call_later(_MOMENT, self._nudge)
-
-    def _nudge(self) -> None:
-        self._is_at_once = True
-        self._news.set()
-
-    async def events(self, tasks: "set[asyncio.Task[Any]]", stop: Stop | None = None) -> AsyncGenerator[RunEvent]:
-        """Start the work and yield its events and its waiting; then `result` is set.
-
-        Its task is in `tasks` while it runs, so that the end of the run can cancel it. A stop request cancels it.
-        """
-        task = asyncio.create_task(self._work(self))
-        tasks.add(task)
-        task.add_done_callback(lambda _: self._news.set())
-        shown_at, waited = self._clock.monotonic(), 0.0
-        try:
-            while True:
-                self._news.clear()
-                while self._said:
-                    event = self._said.popleft()
-                    self._room.set()
-                    if self._is_shown(event):
-                        shown_at, waited = self._clock.monotonic(), 0.0
-                    yield event
-                if task.done():
-                    break
-                now, until = self._clock.monotonic(), self._until()
-                if now - shown_at >= next_step(waited) or self._is_at_once:
-                    waited, self._is_at_once = now - shown_at, False
-                    frame = self._describe(waited)
-                    if frame is not None:
-                        yield frame
-                        continue  # saving the frame took time, so check the clock again
-                left = min(shown_at + next_step(waited), until) - now
-                with nullcontext() if stop is None else stop.cuts_off():
-                    await pause(self._clock, left, self._news)
-        finally:
-            await _end(task)
-            tasks.discard(task)
-        self.result = task.result()
-
-
-async def _end(task: "asyncio.Task[Any]") -> None:
-    if not task.done():
-        task.cancel()
-        await asyncio.wait([task])
-    if not task.cancelled():
-        task.exception()  # retrieved, so that asyncio does not log it
-
 
 _LAST_MOMENT = 2.0  # seconds
 
@@ -337,8 +218,3 @@ class RunState:
         budget = Budget(briefing.agent.budgets, briefing.spent_today, usage)
         budget.subagents = sum((message.data or {}).get("role") == "user" for message in self.own("subagent"))
         return budget
-
-
-def keepable(text: str) -> str:
-    """Return a text without NUL, which PostgreSQL cannot store."""
-    return text.replace("\x00", "\N{REPLACEMENT CHARACTER}")

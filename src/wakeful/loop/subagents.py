@@ -20,7 +20,7 @@ from wakeful.core.events import (
 )
 from wakeful.core.labels import SCHEDULING
 from wakeful.core.types import Agent, Message
-from wakeful.loop.arguments import Say
+from wakeful.loop.following import Say
 from wakeful.loop.state import RunState
 from wakeful.toolbox.registry import ToolResult
 

@@ -1,4 +1,4 @@
-"""The tool `finish_step`: an agent that plans ticks off the steps of its plan, for people to see."""
+"""The tools of the loop itself: `finish_step`, to tick off a step of the plan, and `spawn_agent`, for subagents."""
 
 from pydantic import Field
 
@@ -6,6 +6,7 @@ from wakeful.core.errors import Conflict
 from wakeful.toolbox.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
 
 FINISH_STEP = "finish_step"
+MAX_TASK = 32_000  # characters
 
 
 class FinishStep(Arguments):
@@ -29,12 +30,6 @@ def planning_tools() -> list[Tool]:
             is_shown_to=lambda agent: agent.planning,
         )
     ]
-
-
-# The toolset `subagents`: give a task to another agent. `loop/subagents.py` runs it.
-
-
-MAX_TASK = 32_000  # characters
 
 
 class SpawnAgent(Arguments):

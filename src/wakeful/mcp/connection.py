@@ -1,4 +1,4 @@
-"""One connection to an MCP server, held open by a task of its own and shared by all runs that call it."""
+"""A connection to an MCP server, over stdio or HTTP: held open by a task of its own and shared by all runs."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,7 @@ from mcp_types import (
 )
 from mcp_types import Tool as McpTool
 
-from wakeful.core.texts import frame
+from wakeful.core.texts import frame, to_storable
 from wakeful.homes.workspace import make_private_directory
 from wakeful.mcp.rules import McpServer, hide_secrets
 from wakeful.sandbox.guard import guarded
@@ -346,7 +346,7 @@ def read_result(result: CallToolResult, server: str, tool: str) -> ToolResult:
     if not text and result.structured_content is not None:
         text = orjson.dumps(result.structured_content, default=str).decode()
     whole = len(text)
-    text = text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()[:MAX_RESULT]
+    text = to_storable(text)[:MAX_RESULT]
     cut = f"[truncated: {MAX_RESULT:,} of {whole:,} characters are shown]\n" if whole > MAX_RESULT else ""
     kind = "an error" if result.is_error else "a result"
     framed = cut + frame(f"{kind} from the MCP server {server!r}", text or "(nothing)")

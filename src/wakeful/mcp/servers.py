@@ -320,12 +320,11 @@ class _Server:
         raise McpDown(f"The MCP server {self.name!r} is not available: {problem}. Do without it for now.")
 
     def _open_transport(self, on_end: Callable[[], None]) -> "AbstractAsyncContextManager[Streams]":
-        if self._server.kind == "stdio":
-            child: Any = import_module("wakeful.mcp.connection")
-            self._stderr = bytearray()
-            return child.started(self._server, self._home, self._rules(), on_end, self._stderr)
-        address: Any = import_module("wakeful.mcp.connection")
-        return address.reached(self._server)
+        connection: Any = import_module("wakeful.mcp.connection")
+        if self._server.kind == "http":
+            return connection.reached(self._server)
+        self._stderr = bytearray()
+        return connection.started(self._server, self._home, self._rules(), on_end, self._stderr)
 
     def _rules(self) -> ConfinementRules | None:
         """Return the rules for the program; None: it runs unconfined. Raises if it cannot be confined but must be."""

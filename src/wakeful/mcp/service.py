@@ -1,4 +1,4 @@
-"""Holds runs whose MCP servers no running node has, with one notice each, until such a node starts."""
+"""What the store keeps about MCP servers: runs that wait for one, which are unconfined, and changes of their tools."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -21,6 +21,8 @@ _TOO_LONG = (
 
 
 class McpHolds:
+    """Holds runs whose MCP servers no running node has, with one notice each, until such a node starts."""
+
     def __init__(self, store: Store, clock: Clock, rules: Rules, directories: Directories) -> None:
         self._store = store
         self._clock = clock
@@ -62,9 +64,6 @@ async def _note_hold(tx: Tx, run: Run, now: datetime) -> None:
             detail={"mcp_servers": list(agent.mcp_servers)},
         )
         await tx.notices.record([held])
-
-
-# MCP servers: which run unconfined, stored names of tools that may be theirs, and changes of their tools.
 
 
 async def settle_unconfined(store: Store, servers: Mapping[str, McpServer]) -> frozenset[str]:

@@ -13,7 +13,8 @@ import typer
 from wakeful.cli.output import WRONG, echo, fail, print_note
 from wakeful.cli.server import Server
 from wakeful.cli.target import Target, find_target, read_settings
-from wakeful.core.sources import find_config_dir, is_loopback
+from wakeful.core.addresses import is_loopback
+from wakeful.core.sources import find_config_dir
 from wakeful.mcp_server.clients import CLIENTS, Access
 
 BRIDGE = "wakeful mcp"  # the name of the bridge's token

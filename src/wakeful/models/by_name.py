@@ -6,12 +6,10 @@ its own key or none.
 
 import asyncio
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import ROUND_HALF_UP
-from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
 
 from genai_prices import calc_price
 from genai_prices.data_snapshot import get_snapshot
@@ -21,31 +19,32 @@ from pydantic_ai.usage import RequestUsage
 
 from wakeful.core.clock import Clock, SystemClock
 from wakeful.core.errors import WakefulError
-from wakeful.core.records import Abilities
-from wakeful.models import library, rules
+from wakeful.core.records import Abilities, StoredToolCalls
+from wakeful.models import library
+from wakeful.models.catalog import ModelCatalog
 from wakeful.models.demo import DemoModel
 from wakeful.models.endpoint import Endpoint, origin_of
 from wakeful.models.errors import translate
-from wakeful.models.library import Place, place_of_added, place_of_string
+from wakeful.models.limits import largest_output, output_limit
 from wakeful.models.lists import inspect_local
+from wakeful.models.names import DEMO, DefaultModelRemoved, NoSuchModel, check_written
 from wakeful.models.ollama import OllamaChat
 from wakeful.models.openai_chat import ModelTimeouts, OpenAIChat
-from wakeful.models.providers import CHAT, PROVIDERS, is_private
-from wakeful.models.rules import DEMO, DefaultModelRemoved, ListedModel, NoSuchModel, check_written, read_tool_calls
-from wakeful.models.service import ModelCatalog
+from wakeful.models.providers import CHAT, PROVIDERS, Dialect
+from wakeful.models.resolved import ResolvedModel, resolve_added, resolve_string, unresolved
+from wakeful.models.rules import ListedModel, ModelKeyUnreadable, read_tool_calls
 
 DEFAULT_WINDOW = 128_000
 MAX_CACHED = 256
 FACTS_LAST = 300.0  # seconds until a local server is asked again for the window of a model
 FACTS_SECONDS = 5.0  # a run does not wait longer for them
-OWN_WIRES = ("chat", "ollama")
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
     """A model, and what it was made from: if that changes, it is made again."""
 
-    made_from: tuple[Place | None, Abilities]
+    made_from: tuple[ResolvedModel, Abilities]
     model: Model[Any]
 
 
@@ -88,23 +87,20 @@ class Models:
         name = name or self.default
         if self._catalog is not None and ":" not in name and name != DEMO and self._catalog.find(name) is None:
             await self._catalog.refresh()
-        try:
-            place = self._place(name)
-        except WakefulError:
-            return  # `load` reports it
-        if place is not None and _is_local(place) and not (place.added and place.added.context_window):
-            async with self._asking.setdefault(place.subject, asyncio.Lock()):  # runs that begin together ask once
-                await self._read_facts(place)
+        found = self.find(name)
+        if found.problem is None and found.is_local and not (found.added and found.added.context_window):
+            async with self._asking.setdefault(found.subject, asyncio.Lock()):  # runs that begin together ask once
+                await self._read_facts(found)
 
     async def load(self, name: str | None = None) -> Model[Any]:
         """Resolve a model in a thread: importing an SDK takes a second or more."""
         name = name or self.default
         if name in self._brought:
             return self._brought[name]
-        known, place = self._models.get(name), self._place(name)
-        if place is not None and place.is_checked and place.provider.wire == "bedrock":
-            await library.check_connection(place)
-        if known is not None and known.made_from == (place, self.abilities(name)):
+        known, found = self._models.get(name), self._find_usable(name)
+        if found.added is not None and found.provider is not None and found.provider.wire == "bedrock":
+            await library.check_connection(found)
+        if known is not None and known.made_from == (found, self.abilities(name)):
             return known.model
         return await asyncio.to_thread(self.resolve, name)
 
@@ -114,10 +110,10 @@ class Models:
         if name in self._brought:
             return self._brought[name]
         with self._lock:
-            made_from = (self._place(name), self.abilities(name))
+            made_from = (self._find_usable(name), self.abilities(name))
             known = self._models.get(name)
             if known is None or known.made_from != made_from:
-                model = self._make(name, *made_from)
+                model = self._make(*made_from)
                 while len(self._models) >= MAX_CACHED:
                     del self._models[next(iter(self._models))]
                 known = self._models[name] = _Made(made_from, model)
@@ -130,12 +126,8 @@ class Models:
     def translate(self, error: BaseException, name: str | None = None) -> WakefulError | None:
         """Return our error for a model's exception, without keys; None if it is not about the model."""
         keys = {self._api_key or "", *(endpoint[1] or "" for endpoint in self._endpoints)}
-        name = name or self.default
-        try:
-            place = self._place(name)
-        except WakefulError:
-            place = None
-        return translate(error, name, hide=[*keys, (place and place.key) or ""])
+        found = self.find(name)
+        return translate(error, found.written, hide=[*keys, found.key or ""])
 
     def place_of(self, name: str | None = None) -> str:
         """Return the origin of a model's URL; its name if the URL is not known."""
@@ -144,19 +136,23 @@ class Models:
         model = self._brought.get(name) or (known and known.model)
         return origin_of(model.base_url) if model is not None and model.base_url else name
 
-    def provider_string(self, name: str) -> str:
-        """Return PROVIDER:MODEL of an added model; other names as they are."""
-        return name if self._catalog is None else self._catalog.provider_string(name)
-
-    def subject(self, name: str) -> str:
-        """Return what a test of this model is about."""
-        place = self._place(name)
-        return name if place is None else place.subject
-
-    def is_local(self, name: str) -> bool:
-        """Return whether a model runs on this machine or in a private network, where it may have to be loaded first."""
-        place = self._place(name)
-        return place is not None and _is_local(place)
+    def find(self, name: str | None = None) -> ResolvedModel:
+        """Return what is known about a model, also if it cannot be used."""
+        name = name or self.default
+        if name in self._brought or name == DEMO:
+            return unresolved(name)
+        added = self._catalog.find(name) if self._catalog is not None else None
+        try:
+            if added is not None:
+                assert self._catalog is not None
+                return resolve_added(added, self._catalog.key_of(added))
+            self._check_written(name)
+            return resolve_string(name, chat_address=self._base_url, key=self._api_key, key_is_for=self._key_is_for)
+        except ModelKeyUnreadable as problem:
+            assert added is not None
+            return replace(resolve_added(added, None), problem=problem)
+        except WakefulError as problem:
+            return unresolved(name, problem)
 
     def context_window(self, name: str | None = None) -> int:
         """Return the context window in tokens; the default if it is not known."""
@@ -164,43 +160,32 @@ class Models:
 
     def abilities(self, name: str | None = None) -> Abilities:
         """Return the limits and abilities of a model, as far as they are known."""
-        name = name or self.default
-        try:
-            place = self._place(name)
-        except WakefulError:
-            place = None
-        if place is None:
-            known = self._known_window(name)
-            window = known or self._window
-            limit = rules.output_limit if name in self._brought else rules.largest_output
-            output = limit(name.partition(":")[2], window)
-            return Abilities(context_window=window, output_limit=output, is_window_known=bool(known))
-        added, facts = place.added, self._facts.get(place.subject, (0.0, None))[1] or ListedModel(id=place.model)
-        known = (added and added.context_window) or facts.context_window or self._known_window(name)
+        found = self.find(name)
+        # The owner's word counts first, then what a local server says.
+        facts = self._facts.get(found.subject, (0.0, None))[1] or ListedModel(id=found.model)
+        said = found.added or facts
+        known = said.context_window or facts.context_window or self._known_window(found)
         window = known or self._window
-        limit = rules.output_limit if place.provider.wire in OWN_WIRES else rules.largest_output
-        output = (added and added.output_limit) or facts.output_limit or limit(place.model, window)
-        tested = self._catalog.tested(name, place.subject) if self._catalog is not None else None
+        limit = output_limit if found.is_own_wire or found.written in self._brought else largest_output
         return Abilities(
             context_window=window,
-            output_limit=output,
-            tool_calls=read_tool_calls((added and added.tool_calls) or tested or "native"),
-            images=added.images if added is not None and added.images is not None else facts.images,
-            thinking=added.thinking if added is not None and added.thinking is not None else facts.thinking,
+            output_limit=said.output_limit or facts.output_limit or limit(found.model, window),
+            tool_calls=read_tool_calls((found.added and found.added.tool_calls) or self._tested(found) or "native"),
+            images=said.images if said.images is not None else facts.images,
+            thinking=said.thinking if said.thinking is not None else facts.thinking,
             is_window_known=bool(known),
         )
 
     def price(self, name: str | None, usage: RequestUsage, *, at: datetime | None = None) -> int | None:
         """Return the cost in millionths of a dollar, or None if the price is unknown."""
-        name = name or self.default
-        if name == DEMO:
+        found = self.find(name)
+        if found.written == DEMO:
             return 0
-        added = self._catalog.find(name) if self._catalog is not None else None
+        added = found.added
         if added is not None and added.input_price is not None and added.output_price is not None:
             return round(usage.input_tokens * added.input_price + usage.output_tokens * added.output_price)
-        model, reference = self._reference(name)
         try:
-            cost = calc_price(usage, model, genai_request_timestamp=at, **reference)
+            cost = calc_price(usage, found.model, genai_request_timestamp=at, **self._price_list(found))
         except (LookupError, ValueError):
             return None
         return int((cost.total_price * 1_000_000).to_integral_value(ROUND_HALF_UP))
@@ -216,19 +201,11 @@ class Models:
         self._providers.clear()
         self._models.clear()
 
-    def _place(self, name: str) -> Place | None:
-        """Return where a model is; None for the demo model and for those that only pydantic-ai knows."""
-        if name in self._brought:
-            return None
-        added = self._catalog.find(name) if self._catalog is not None else None
-        if added is not None:
-            assert self._catalog is not None
-            return place_of_added(added, self._catalog.key_of(added))
-        self._check_written(name)
-        provider = PROVIDERS.get(name.partition(":")[0])
-        if name == DEMO or provider is None or provider.wire not in OWN_WIRES:
-            return None
-        return place_of_string(name, chat_address=self._base_url, key=self._api_key, key_is_for=self._key_is_for)
+    def _find_usable(self, name: str) -> ResolvedModel:
+        found = self.find(name)
+        if found.problem is not None:
+            raise found.problem
+        return found
 
     def _check_written(self, name: str) -> None:
         try:
@@ -238,74 +215,68 @@ class Models:
                 raise DefaultModelRemoved(name) from None
             raise
 
-    def _make(self, name: str, place: Place | None, abilities: Abilities) -> Model[Any]:
-        if name == DEMO:
+    def _make(self, found: ResolvedModel, abilities: Abilities) -> Model[Any]:
+        if found.written == DEMO:
             return DemoModel(self._clock)
-        if place is None:
-            prefix, _, model = name.partition(":")
-            key = self._api_key if prefix == self._key_is_for else None
-            if prefix not in self._providers:
-                self._providers[prefix] = library.provider_of_string(name, prefix, key)
-            return library.make_model(name, self._providers[prefix], model, abilities.output_limit)
-        if place.provider.wire not in OWN_WIRES:
-            if place not in self._providers:
-                self._providers[place] = library.provider_of_added(place)
-            return library.make_model(name, self._providers[place], place.model, abilities.output_limit)
+        if found.provider is None or not found.is_own_wire:
+            return library.make_model(found.written, self._provider(found), found.model, abilities.output_limit)
         how: dict[str, Any] = {
             "patience": self.patience,
-            "shown": name,
-            "provider": place.provider,
+            "shown": found.written,
+            "provider": found.provider,
             "output_limit": abilities.output_limit,
         }
-        if place.provider.wire == "ollama":
-            window = abilities.context_window
-            return OllamaChat(place.model, self._endpoint(place), self._clock, window=window, **how)
-        return OpenAIChat(place.model, self._endpoint(place), self._clock, **how)
+        endpoint = self._endpoint(found, found.provider.dialect)
+        if found.provider.wire == "ollama":
+            return OllamaChat(found.model, endpoint, self._clock, window=abilities.context_window, **how)
+        return OpenAIChat(found.model, endpoint, self._clock, **how)
 
-    def _endpoint(self, place: Place) -> Endpoint:
-        at = (place.address, place.key, place.is_checked)
+    def _provider(self, found: ResolvedModel) -> Provider[Any]:
+        """Return the provider of a model that pydantic-ai connects to: of an added one, or of the environment."""
+        of: object = found.prefix if found.added is None else found
+        if of not in self._providers:
+            key = self._api_key if found.prefix == self._key_is_for else None
+            self._providers[of] = (
+                library.provider_of_added(found)
+                if found.added is not None
+                else library.provider_of_string(found.written, found.prefix, key)
+            )
+        return self._providers[of]
+
+    def _endpoint(self, found: ResolvedModel, dialect: Dialect) -> Endpoint:
+        at = (found.address, found.key, found.is_checked)
         if at not in self._endpoints:
-            dialect = place.provider.dialect
-            self._endpoints[at] = Endpoint(place.address, place.key, dialect=dialect, is_checked=place.is_checked)
+            self._endpoints[at] = Endpoint(found.address, found.key, dialect=dialect, is_checked=found.is_checked)
         return self._endpoints[at]
 
-    async def _read_facts(self, place: Place) -> None:
+    async def _read_facts(self, found: ResolvedModel) -> None:
         """Ask a local server for the window of a model; if it does not answer, the run goes on without."""
-        until, known = self._facts.get(place.subject, (0.0, None))
+        until, known = self._facts.get(found.subject, (0.0, None))
         if self._clock.monotonic() < until:
             return
-        how: dict[str, Any] = {"seconds": FACTS_SECONDS, "is_checked": place.is_checked}
+        assert found.provider is not None
+        how: dict[str, Any] = {"seconds": FACTS_SECONDS, "is_checked": found.is_checked}
         try:
-            found = await inspect_local(place.provider, place.address, place.key, place.model, **how)
+            facts = await inspect_local(found.provider, found.address, found.key, found.model, **how)
         except WakefulError:
-            found = known
-        self._facts[place.subject] = (self._clock.monotonic() + FACTS_LAST, found)
+            facts = known
+        self._facts[found.subject] = (self._clock.monotonic() + FACTS_LAST, facts)
 
-    def _known_window(self, name: str) -> int | None:
-        model, reference = self._reference(name)
+    def _tested(self, found: ResolvedModel) -> StoredToolCalls | None:
+        if self._catalog is None or found.provider is None:
+            return None
+        return self._catalog.tested(found.written, found.subject)
+
+    def _known_window(self, found: ResolvedModel) -> int | None:
         try:
-            _, known = get_snapshot().find_provider_model(model, provider=None, **reference)
+            _, known = get_snapshot().find_provider_model(found.model, provider=None, **self._price_list(found))
         except LookupError:
             return None
         return known.context_window
 
-    def _reference(self, name: str) -> tuple[str, dict[str, Any]]:
-        """Return a model's id and the key of its provider in the price list; a compatible endpoint goes by its URL."""
-        added = self._catalog.find(name) if self._catalog is not None else None
-        prefix, _, model = name.partition(":") if added is None else (added.provider, "", added.model)
-        if prefix == CHAT:
-            address = added.address if added is not None else self._base_url or PROVIDERS["openai"].address
-            return model, {"provider_id": None, "provider_api_url": address}
-        return model, {"provider_id": prefix, "provider_api_url": None}
-
-
-def _is_local(place: Place) -> bool:
-    if place.provider.is_local:
-        return True
-    host = urlsplit(place.address).hostname or ""
-    if host == "localhost":
-        return True
-    try:
-        return is_private(ip_address(host))
-    except ValueError:
-        return False
+    def _price_list(self, found: ResolvedModel) -> dict[str, Any]:
+        """Return the key of a provider in the price list; a compatible endpoint goes by its URL."""
+        if found.prefix != CHAT:
+            return {"provider_id": found.prefix, "provider_api_url": None}
+        address = found.address or self._base_url or PROVIDERS["openai"].address
+        return {"provider_id": None, "provider_api_url": address}

@@ -1,8 +1,7 @@
-"""HTTP of chat completions: one client for all runs, and the errors of a provider."""
+"""HTTP to endpoints of models: chat completions with one client for all runs, and the errors of a provider."""
 
 import asyncio
 import ipaddress
-import socket
 import ssl
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -18,9 +17,10 @@ import httpx2
 import orjson
 
 from wakeful.core.errors import WakefulError
-from wakeful.core.resources import shortage
+from wakeful.core.outgoing import resolve
+from wakeful.models.addresses import check_ip, is_plain_http
 from wakeful.models.errors import ModelBusy, ModelFailed, is_busy, is_untrusted, quote, words_of
-from wakeful.models.providers import OPENAI, Dialect, check_ip, is_plain_http
+from wakeful.models.providers import OPENAI, Dialect
 from wakeful.models.rules import Problem
 
 MAX_ERROR_BYTES = 64 * 1024
@@ -247,13 +247,9 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         await asyncio.sleep(seconds)
 
     async def _addresses(self, host: str) -> list[str]:
-        try:
-            found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
-            if (lacks := shortage(error)) is not None:
-                raise lacks from error
-            raise httpcore2.ConnectError(f"the host {host!r} has no address") from error
-        addresses = list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
+        addresses = await resolve(host)
+        if not addresses:
+            raise httpcore2.ConnectError(f"the host {host!r} has no address")
         for address in addresses:
             parsed = ipaddress.ip_address(address.partition("%")[0])
             check_ip(host, parsed, has_plain_key=self._has_plain_key)

@@ -19,6 +19,7 @@ from pydantic_ai.exceptions import (
 )
 
 from wakeful.core.errors import Conflict, Invalid, Unavailable, WakefulError
+from wakeful.core.texts import to_title
 from wakeful.models.rules import Problem
 
 MAX_QUOTE = 300  # characters of a provider's own words
@@ -108,8 +109,7 @@ def quote(text: str, *, hide: Iterable[str] = ()) -> str:
     for secret in hide:
         if secret:
             text = text.replace(secret, "[hidden]")
-    text = " ".join("".join(each if each.isprintable() else " " for each in text).split())
-    return text if len(text) <= MAX_QUOTE else f"{text[: MAX_QUOTE - 1]}…"
+    return to_title(text, MAX_QUOTE)
 
 
 def words_of(body: Any) -> str:

@@ -3,12 +3,8 @@
 Provider SDKs are imported when one of their models is first used, never at start.
 """
 
-import asyncio
 import ipaddress
-import os
 import re
-import socket
-from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,110 +14,14 @@ from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
-from wakeful.core.records import Model as records_Model
+from wakeful.core.outgoing import resolve
+from wakeful.models.addresses import check_ip
 from wakeful.models.endpoint import make_client
 from wakeful.models.errors import missing_package, quote, variables_in, without_advice
-from wakeful.models.providers import CHAT, OPENAI, PROVIDERS, check_ip
-from wakeful.models.providers import Provider as providers_Provider
-from wakeful.models.rules import ModelKeyMissing, NoSuchModel
-
-# The place of a model: provider, address and key, of an added model or from a provider string and the environment.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A model at one endpoint."""
-
-    written: str  # as the agent or the settings name it
-    provider: providers_Provider
-    model: str  # its id there
-    address: str
-    key: str | None = field(default=None, repr=False)
-    is_checked: bool = False  # addresses are checked when they are connected to
-    added: records_Model | None = None  # None: a provider string
-
-    @property
-    def subject(self) -> str:
-        """Return what a test of this model is about: another model or address is another subject."""
-        return f"{self.provider.id} {self.model} {self.address}"
-
-
-def place_of_added(model: records_Model, key: str | None) -> Place:
-    """Return the place of a model that was added or is in the settings file. It uses its own key or none."""
-    provider = PROVIDERS[model.provider]
-    if provider.needs_key and key is None:
-        remedy = f"It has no key. Set one with `wakeful model edit {model.name} --key`."
-        if model.source == "settings":
-            remedy = f"It has no key. Write one under [models.{model.name}] in the settings file."
-        raise ModelKeyMissing(model.name, remedy)
-    return Place(
-        written=model.name,
-        provider=provider,
-        model=model.model,
-        address=model.address,
-        key=key,
-        is_checked=True,
-        added=model,
-    )
-
-
-def place_of_string(written: str, *, chat_address: str | None, key: str | None, key_is_for: str) -> Place:
-    """Return the place of PROVIDER:MODEL. `key` is that of the settings, which is for one provider alone."""
-    name, _, model = written.partition(":")
-    provider = PROVIDERS[name]
-    ours = key if name == key_is_for else None
-    if name == CHAT:
-        return _place_of_chat(
-            Place(written=written, provider=provider, model=model, address=chat_address or OPENAI), ours
-        )
-    variable = provider.address_variable
-    address = (os.environ.get(variable, "").strip() if variable else "") or provider.address
-    if address is None:
-        raise ModelKeyMissing(written, f"Set {variable} to the address of your resource. {_add(provider)}")
-    own = next((value for each in provider.key_variables if (value := os.environ.get(each, "").strip())), None)
-    found = own or ours
-    if provider.needs_key and found is None and (address == provider.address or provider.address is None):
-        raise ModelKeyMissing(written, missing_key(provider))
-    if provider.id == "azure":
-        address = _azure_address(address)
-    if provider.wire == "ollama":
-        address = address.rstrip("/").removesuffix("/v1")
-    return Place(written=written, provider=provider, model=model, address=address.rstrip("/"), key=found)
-
-
-def missing_key(provider: providers_Provider) -> str:
-    """Return what to do about the missing key of a provider string."""
-    return (
-        f"Set {' or '.join(provider.key_variables)} in the server's environment (or WAKEFUL_MODEL_API_KEY, if it is "
-        f"the provider of WAKEFUL_MODEL). {_add(provider)}"
-    )
-
-
-def _add(provider: providers_Provider) -> str:
-    return f"Or add the model with its key: `wakeful model add {provider.id} MODEL`."
-
-
-def _place_of_chat(place: Place, ours: str | None) -> Place:
-    if place.address.rstrip("/") != OPENAI:
-        # OpenAI's own key must not be sent to another endpoint that is only compatible.
-        return replace(place, address=place.address.rstrip("/"), key=ours)
-    key = os.environ.get("OPENAI_API_KEY") or ours
-    if not key:
-        raise ModelKeyMissing(
-            place.written,
-            "Set WAKEFUL_MODEL_BASE_URL to your endpoint, or OPENAI_API_KEY for OpenAI itself (or "
-            "WAKEFUL_MODEL_API_KEY, if WAKEFUL_MODEL is an openai-chat model).",
-        )
-    return replace(place, provider=PROVIDERS["openai"], key=key)
-
-
-def _azure_address(address: str) -> str:
-    """Return the address of Azure's current API, or of the dated one if the environment names a version."""
-    version = os.environ.get("OPENAI_API_VERSION", "").strip()
-    if urlsplit(address).path.rstrip("/"):
-        return address
-    return f"{address.rstrip('/')}?api-version={version}" if version else f"{address.rstrip('/')}/openai/v1"
-
+from wakeful.models.names import NoSuchModel
+from wakeful.models.providers import PROVIDERS
+from wakeful.models.resolved import ResolvedModel, missing_key
+from wakeful.models.rules import ModelKeyMissing
 
 SECONDS = httpx2.Timeout(600.0, connect=30.0)
 OPENAI_FAMILY = frozenset({"openai-responses"})  # use a placeholder as the key when OPENAI_BASE_URL is set
@@ -144,13 +44,14 @@ def make_model(written: str, provider: Provider[Any], model: str, output_limit: 
     return made
 
 
-def provider_of_added(place: Place) -> Provider[Any]:
+def provider_of_added(found: ResolvedModel) -> Provider[Any]:
     """Make the provider of an added model, with its own key and nothing from the environment."""
-    assert place.key is not None  # all of them need one
+    assert found.provider is not None
+    assert found.key is not None  # all of them need one
     try:
-        return without_retries(_MAKERS[place.provider.wire](place))
+        return without_retries(_MAKERS[found.provider.wire](found))
     except ImportError as error:
-        raise missing_package(place.written, error) from error
+        raise missing_package(found.written, error) from error
 
 
 def provider_of_string(written: str, prefix: str, key: str | None) -> Provider[Any]:
@@ -183,42 +84,38 @@ def close(provider: Provider[Any]) -> None:
         provider.client.close()
 
 
-async def check_connection(place: Place) -> None:
+async def check_connection(found: ResolvedModel) -> None:
     """Check the addresses of an endpoint whose SDK connects by itself, as the others are at each connection."""
-    parts = urlsplit(place.address)
+    parts = urlsplit(found.address)
     host = parts.hostname or ""
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return  # the request will say so
-    for *_, address in found:
-        parsed = ipaddress.ip_address(str(address[0]).partition("%")[0])
-        check_ip(host, parsed, has_plain_key=parts.scheme == "http" and place.key is not None)
+    for address in await resolve(host):  # none: the request will say so
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+        check_ip(host, parsed, has_plain_key=parts.scheme == "http" and found.key is not None)
 
 
-def _anthropic(place: Place) -> Provider[Any]:
+def _anthropic(found: ResolvedModel) -> Provider[Any]:
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    client = _client(place)
-    provider = _owning(AnthropicProvider(api_key=place.key, base_url=place.address, http_client=client), client)
+    client = _client(found)
+    provider = _owning(AnthropicProvider(api_key=found.key, base_url=found.address, http_client=client), client)
     # Headers of ANTHROPIC_CUSTOM_HEADERS are for the endpoint of the environment; they may contain its key.
     provider.client._custom_headers = {}  # noqa: SLF001  (the SDK has no other way to leave them out)
     return provider
 
 
-def _google(place: Place) -> Provider[Any]:
+def _google(found: ResolvedModel) -> Provider[Any]:
     from pydantic_ai.providers.google import GoogleProvider
 
-    client = _client(place)
-    return _owning(GoogleProvider(api_key=place.key, base_url=place.address, http_client=client), client)
+    client = _client(found)
+    return _owning(GoogleProvider(api_key=found.key, base_url=found.address, http_client=client), client)
 
 
-def _bedrock(place: Place) -> Provider[Any]:
+def _bedrock(found: ResolvedModel) -> Provider[Any]:
     from pydantic_ai.providers.bedrock import BedrockProvider
 
-    region = _REGION.search(urlsplit(place.address).hostname or "")
+    region = _REGION.search(urlsplit(found.address).hostname or "")
     return BedrockProvider(
-        api_key=place.key or "", base_url=place.address, region_name=region[0] if region else "us-east-1"
+        api_key=found.key or "", base_url=found.address, region_name=region[0] if region else "us-east-1"
     )
 
 
@@ -231,8 +128,8 @@ def _owning(provider: Provider[Any], client: httpx2.AsyncClient) -> Provider[Any
 _MAKERS = {"anthropic": _anthropic, "google": _google, "bedrock": _bedrock}
 
 
-def _client(place: Place) -> httpx2.AsyncClient:
-    return make_client(place.address, {}, has_key=True, timeout=SECONDS)
+def _client(found: ResolvedModel) -> httpx2.AsyncClient:
+    return make_client(found.address, {}, has_key=True, timeout=SECONDS)
 
 
 def without_retries(provider: Provider[Any]) -> Provider[Any]:

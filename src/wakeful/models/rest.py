@@ -28,9 +28,6 @@ from wakeful.models.rules import (
     refuse_text,
 )
 
-# Bodies of the routes for models. A key is accepted and never returned.
-
-
 Name = Annotated[str, Field(max_length=64, description="A name of your own: a-z, 0-9, dot, hyphen, underscore.")]
 ProviderId = Annotated[
     str, Field(max_length=64, description="The id of a provider, as `GET /models/providers` has it.")

@@ -1,108 +1,14 @@
-"""Rules of models: their fields, names, limits and lists."""
+"""Rules of models: the fields of one that an owner adds, what a provider lists, and the result of a test."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
-from difflib import get_close_matches
-from typing import Any, Literal, cast, get_args
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from wakeful.core.errors import Conflict, Invalid, NotFound, Unavailable, WakefulError
+from wakeful.core.errors import Conflict, Invalid, NotFound, Unavailable
 from wakeful.core.records import Model, StoredToolCalls, ToolCalls
-from wakeful.models.providers import GATEWAY, LIBRARY_PROVIDERS, PROVIDERS, Provider, check_address
-
-# Names of models as agents and settings write them: `demo`, the name of an added model, or PROVIDER:MODEL.
-
-
-DEMO = "demo"
-_ALIASES = {  # names that people also use
-    "azure-openai": "azure",
-    "chatgpt": "openai",
-    "claude": "anthropic",
-    "gemini": "google",
-    "google-gla": "google",
-    "grok": "xai",
-    "llama-cpp": "llamacpp",
-    "llama-server": "llamacpp",
-    "llama.cpp": "llamacpp",
-    "lm-studio": "lmstudio",
-    "x-ai": "xai",
-}
-
-
-class NoSuchModel(Invalid):
-    code = "no_such_model"
-
-    def __init__(self, model: str, problem: str, field: str = "model") -> None:
-        super().__init__(
-            f"There is no model {model!r}: {problem} Use the name of a model that was added (`wakeful model ls`), "
-            "PROVIDER:MODEL such as 'anthropic:NAME', or 'demo'.",
-            field=field,
-        )
-
-
-class DefaultModelRemoved(NoSuchModel):
-    def __init__(self, model: str) -> None:
-        super(NoSuchModel, self).__init__(
-            f"The default model {model!r} was removed. An owner of the server chooses another one under Settings, "
-            "Models, or with `wakeful model default NAME`; or give the agent a model of its own.",
-            field="model",
-        )
-
-
-class NoSuchProvider(Invalid):
-    code = "no_such_provider"
-
-    def __init__(self, provider: str) -> None:
-        super().__init__(
-            f"There is no provider {provider!r}; the nearest is {nearest_provider(provider)!r}. There are: "
-            f"{', '.join(PROVIDERS)}.",
-            field="provider",
-        )
-
-
-def check_written(written: str, names: Collection[str], field: str = "model") -> None:
-    """Refuse what cannot be a model; `names` are those of the models that were added."""
-    provider, colon, model = written.partition(":")
-    if written == DEMO or (not colon and written in names):
-        return
-    if not colon:
-        raise NoSuchModel(written, _suggest_name(written, names), field)
-    if not is_provider(provider):
-        raise NoSuchModel(written, f"no provider is called {provider!r}; {_did_you_mean(provider, model)}", field)
-    if not model:
-        raise NoSuchModel(written, f"the name of the model is missing after {provider!r}.", field)
-
-
-def is_provider(provider: str) -> bool:
-    """Return whether PROVIDER:MODEL can begin with this."""
-    upstream = provider.removeprefix(GATEWAY)
-    return upstream in PROVIDERS or upstream in LIBRARY_PROVIDERS or (provider.startswith(GATEWAY) and bool(upstream))
-
-
-def nearest_provider(provider: str) -> str:
-    known = _ALIASES.get(provider.lower())
-    return known or get_close_matches(provider.lower(), (*PROVIDERS, *sorted(LIBRARY_PROVIDERS)), n=1, cutoff=0)[0]
-
-
-def nearest(name: str, known: Collection[str]) -> str | None:
-    """Return the most similar name, however different it is."""
-    found = get_close_matches(name, known, n=1, cutoff=0)
-    return found[0] if found else None
-
-
-def _did_you_mean(provider: str, model: str) -> str:
-    return f"did you mean '{nearest_provider(provider)}:{model or 'NAME'}'?"
-
-
-def _suggest_name(written: str, names: Collection[str]) -> str:
-    lowered = _ALIASES.get(written.lower(), written.lower())
-    if lowered in PROVIDERS:
-        return f"{written!r} is a provider; did you mean '{lowered}:{PROVIDERS[lowered].example}'?"
-    return f"did you mean {nearest(written, (*names, DEMO))!r}?"
-
-
-# Models that the owner adds: their fields, and the rules about them.
-
+from wakeful.models.names import DEMO, nearest, provider_of
+from wakeful.models.providers import Provider
 
 MAX_MODELS = 200
 MAX_ID = 200  # characters of a model's id at its provider
@@ -222,14 +128,6 @@ class ModelKeyMissing(Conflict):
         super().__init__(f"The model {model!r} cannot be used: its provider is not set up. {remedy}", field="model")
 
 
-def provider_of(provider: str) -> Provider:
-    """Return a provider of our table, or refuse its name with the nearest one."""
-    found = PROVIDERS.get(provider)
-    if found is None:
-        raise NoSuchProvider(provider)
-    return found
-
-
 def check_name(name: str) -> str:
     if name in RESERVED or not _NAME.fullmatch(name):
         why = "is reserved" if name in RESERVED else "is not one"
@@ -296,47 +194,6 @@ def _check_number(name: str, value: Any, least: int, most: int, unit: str) -> No
         raise Invalid(f"`{name}` must be {least:,} to {most:,} {unit}, got {value:,}.", field=name)
 
 
-# Default limits of a model's answers: an output limit is always sent, so that no answer is endless.
-
-
-MAX_OUTPUT_SHARE = 4  # an answer may take a quarter of the window
-DEFAULT_OUTPUT = 8_192  # tokens; every current model accepts it
-# Ids of models that begin so accept less, or spend more of it on thinking.
-_OUTPUTS = (
-    (("gpt-3.5", "gpt-4-", "gpt-4:"), 4_096),
-    (("gpt-5", "gpt-6", "o1", "o3", "o4"), 32_768),
-)
-# The most that models accept which are used through their providers' libraries, thinking included. A lower limit than
-# the tokens for thinking would be refused, so these are the whole of it. The first that fits counts.
-_LARGEST = (
-    (("claude-3-7", "claude-sonnet-4", "claude-haiku-4", "claude-opus-4-5"), 64_000),
-    (("claude-3-5",), 8_192),
-    (("claude-3",), 4_096),
-    (("claude-opus-4-6", "claude-opus-4-7", "claude-opus-4-8", "claude-opus-5", "claude-sonnet-5"), 128_000),
-    (("claude",), 32_000),
-    (("gemini-1", "gemini-2.0"), 8_192),
-    (("gemini",), 65_536),
-    (("amazon.nova", "mistral."), 4_096),
-    (("cohere.", "command-", "ai21."), 4_000),
-    (("amazon.titan",), 3_000),
-    (("meta.",), 2_048),
-)
-
-
-def largest_output(model: str, window: int) -> int:
-    """Return the output limit of a model of a provider's library; Bedrock's ids have a region and a maker in front."""
-    plain = model.rpartition("/")[2]
-    found = (limit for starts, limit in _LARGEST if any(f".{start}" in f".{plain}" for start in starts))
-    return next(found, None) or output_limit(model, window)
-
-
-def output_limit(model: str, window: int) -> int:
-    """Return the tokens that one answer of a model may have, if nobody has set a limit."""
-    plain = model.rpartition("/")[2]
-    known = next((limit for starts, limit in _OUTPUTS if plain.startswith(starts)), DEFAULT_OUTPUT)
-    return max(256, min(known, window // MAX_OUTPUT_SHARE))
-
-
 # Models as a provider lists them, and servers of local models that were found on this machine.
 
 
@@ -388,9 +245,6 @@ def find_listed(provider: str, model: str, listed: Sequence[ListedModel]) -> Lis
     raise ModelNotListed(provider, model, [each.id for each in listed])
 
 
-# The result of a test request to a model.
-
-
 TrialOutcome = Literal["answered", "waiting", "failed", "timed_out"]
 Problem = Literal[
     "address", "busy", "key", "model", "name", "not_a_model", "package", "quota", "refused", "timeout", "tls"
@@ -416,77 +270,3 @@ class ModelTrial:
 
 
 # Models in the settings file: the tables [models.NAME].
-
-
-SecretOf = Callable[[Literal["file", "env"], str], str]  # raises ValueError with what is wrong
-
-_KEYS = tuple(each.name for each in fields(Model) if each.name not in ("name", "source", "created_at", "updated_at"))
-_NUMBERS = ("context_window", "output_limit", "input_price", "output_price")
-_FLAGS = ("images", "thinking")
-
-
-def read_models(tables: object, secret_of: SecretOf) -> tuple[dict[str, Model], list[str]]:
-    """Parse the tables; return the models, and a line without values for every problem."""
-    if not isinstance(tables, Mapping):
-        return {}, ["`models` is not a table. Write one table for each model, such as [models.local]."]
-    models: dict[str, Model] = {}
-    problems: list[str] = []
-    for name, table in cast("Mapping[str, object]", tables).items():
-        try:
-            models[name] = _read(name, table, secret_of)
-        except (ValueError, WakefulError) as error:
-            problems.append(f"[models.{name}]: {error}")
-    return models, problems
-
-
-def _read(name: str, table: object, secret_of: SecretOf) -> Model:
-    if not isinstance(table, Mapping):
-        raise ValueError('it is not a table. Write provider = "ollama" and model = "qwen3:8b" under it.')
-    given = dict(cast("Mapping[str, Any]", table))
-    for key in given:
-        if key not in _KEYS:
-            raise ValueError(f"there is no key {key!r}; the nearest is {nearest(key, _KEYS)!r}.")
-    for key in ("provider", "model"):
-        if not isinstance(given.get(key), str):
-            raise ValueError(f"`{key}` is missing, or not a text.")
-    _check_types(given)
-    provider = provider_of(given["provider"])
-    given["address"] = check_address(provider, given.get("address"))
-    given["key"] = _read_key(given.get("key"), secret_of)
-    model = Model(name=name, source="settings", **given)
-    check(model)
-    if provider.needs_key and model.key is None:
-        raise ValueError(f'{provider.label} needs a key: write key = {{ env = "VARIABLE" }} or {{ file = "path" }}.')
-    return model
-
-
-def _check_types(given: Mapping[str, Any]) -> None:
-    for key in _NUMBERS:
-        value = given.get(key)
-        allowed = (int, float) if key.endswith("_price") else (int,)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, allowed)):
-            raise ValueError(f"`{key}` is a number.")
-    for key in _FLAGS:
-        if not isinstance(given.get(key, False), bool):
-            raise ValueError(f"`{key}` is true or false.")
-    if given.get("tool_calls") not in (None, *get_args(StoredToolCalls)):
-        raise ValueError(f"`tool_calls` is one of {', '.join(get_args(ToolCalls))}.")
-    if not isinstance(given.get("address", ""), str):
-        raise ValueError("`address` is a text.")
-
-
-def _read_key(value: object, secret_of: SecretOf) -> str | None:
-    """Return a key: a text, or the content of a file or environment variable."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return check_key(value)
-    given: Mapping[str, object] = cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
-    if len(given) == 1:
-        [(place, where)] = given.items()
-        if place in ("file", "env") and isinstance(where, str):
-            try:
-                return check_key(secret_of(place, where))
-            except ValueError as error:
-                raise ValueError(f"`key`: {error}") from None
-    raise ValueError('`key` is a text, { file = "path" } or { env = "VARIABLE" }.')

@@ -13,7 +13,7 @@ from wakeful.http.connections import waiting
 from wakeful.http.routes import DoorRoute
 from wakeful.http.services import ServicesDep
 from wakeful.http.shapes import Shape
-from wakeful.models.rules import DEMO
+from wakeful.models.names import DEMO
 from wakeful.operations.storage import AgentUse
 from wakeful.sessions.rest import SearchIndexShape
 from wakeful.telemetry.recent_logs import MAX_LINES, MAX_WAIT_SECONDS, LogLevel

@@ -10,6 +10,7 @@ from typing import Any, cast
 from wakeful.core.errors import Invalid
 from wakeful.core.identity import Identity
 from wakeful.core.records import Attached, Image
+from wakeful.core.texts import why_not_storable
 from wakeful.core.types import MAX_IMAGE_BYTES, MAX_IMAGES
 from wakeful.http.services import Services
 
@@ -56,7 +57,7 @@ def read_message(given: Mapping[str, Any]) -> Incoming:
             "Upload the text as a file instead.",
             field="content",
         )
-    if "\x00" in content or not _is_text(content):
+    if why_not_storable(content) is not None:
         raise BadFrame("`content` must not have NUL or lone surrogate characters.", field="content")
     images = _list(given, "images")
     if len(images) > MAX_IMAGES:
@@ -74,14 +75,6 @@ async def hand_over(incoming: Incoming, session_id: str, caller: Identity, servi
     attached = Attached(incoming.images, tuple(files))
     run = await services.runs.ask(session_id, caller.user.id, incoming.content, attached, caller.via)
     return run.id
-
-
-def _is_text(content: str) -> bool:
-    try:
-        content.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _list(given: Mapping[str, Any], name: str) -> Sequence[Any]:
@@ -124,6 +117,6 @@ def _media_type(content: bytes) -> str | None:
 def _read_path(value: Any) -> str:
     if isinstance(value, dict):
         path = cast("dict[str, Any]", value).get("path")
-        if isinstance(path, str) and _is_text(path):
+        if isinstance(path, str) and why_not_storable(path) is None:
             return path
     raise BadFrame('A file must be {"name": …, "path": …}, with the path that its upload returned.', field="files")

@@ -11,6 +11,7 @@ import asyncpg
 import orjson
 
 from wakeful.core.errors import Conflict, Unavailable
+from wakeful.core.texts import to_storable
 from wakeful.store.drivers.postgres import errors_named
 
 # The tables of an embedded store, read in an order that does not change between two attempts.
@@ -31,7 +32,6 @@ LEFT_OUT = frozenset(
     }
 )
 _INDEX = "search_terms"  # a virtual table and the tables that SQLite keeps for it
-_NUL, _REPLACEMENT = "\x00", "\ufffd"  # PostgreSQL stores no NUL in a text
 
 Values = tuple[Any, ...]
 
@@ -92,9 +92,8 @@ def _in_order(tables: list[Table]) -> list[Table]:
 
 
 def _storable(values: Any) -> Values:
-    return tuple(
-        value.replace(_NUL, _REPLACEMENT) if isinstance(value, str) and _NUL in value else value for value in values
-    )
+    """SQLite stores a NUL in a text, PostgreSQL does not."""
+    return tuple(to_storable(value) if isinstance(value, str) else value for value in values)
 
 
 # The PostgreSQL database that an embedded store is copied to.

@@ -15,7 +15,7 @@ from wakeful.core.events import RunFrame, Waiting
 from wakeful.core.labels import SCHEDULING, shown_toolsets
 from wakeful.core.outside import ActingRun, AskPerson
 from wakeful.core.resources import shortage
-from wakeful.core.texts import problem_in_words
+from wakeful.core.texts import cut, problem_in_words
 from wakeful.core.types import Agent, ClaimedRun
 from wakeful.core.values import fields_of
 
@@ -295,11 +295,7 @@ def _explain(tool: Tool, error: ValidationError) -> BadArguments:
 
 
 def _shorten(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else text[:97] + "…"
-
-
-# Shorten the JSON Schemas of tools, which are sent with every model request.
+    return cut(repr(value), 100)
 
 
 _NULL = {"type": "null"}

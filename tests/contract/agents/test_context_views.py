@@ -5,7 +5,8 @@ import pytest
 from harness import HOUR, NOON, doing
 from wakeful.database.files import By
 from wakeful.database.service import DatabasePrompt
-from wakeful.loop.prompt import Briefings, system_prompt
+from wakeful.loop.briefing import Briefings
+from wakeful.loop.prompt import system_prompt
 from wakeful.timing.brief import BriefRefused
 from wakeful.timing.next_run_request import NextRunRequest, UnknownView, ViewNeedsParameters
 from wakeful.timing.recall_request import RecallRequest

@@ -14,7 +14,8 @@ from wakeful.core.errors import Invalid
 from wakeful.core.identity import Identity
 from wakeful.core.types import FOREVER
 from wakeful.database.service import DatabasePrompt
-from wakeful.loop.prompt import Briefings, system_prompt
+from wakeful.loop.briefing import Briefings
+from wakeful.loop.prompt import system_prompt
 from wakeful.store.agents import NoSuchAgent
 from wakeful.timing.bounds import PRESETS, BookingRefused
 from wakeful.timing.next_run_request import NextRunRequest, NoNextRun, SelfSchedulingOff

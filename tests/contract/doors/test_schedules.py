@@ -8,7 +8,8 @@ from wakeful.app.building import build
 from wakeful.config.settings import Settings
 from wakeful.core.errors import NotFound, StoreUnavailable
 from wakeful.core.events import StepSaved
-from wakeful.models.streaming import LocalCall, Say, scripted
+from wakeful.models.scripted import scripted
+from wakeful.models.streaming import LocalCall, Say
 from wakeful.timing.lifecycle import MAX_LIVE_SCHEDULES, TooManySchedules
 from wakeful.timing.schedule_request import DelayOutOfBounds, NoSuchSchedule, NotCancellable, ScheduleRequest
 from wakeful.toolbox.registry import ToolContext, ToolDeps, Tools

@@ -14,8 +14,9 @@ from wakeful.core.errors import WakefulError
 from wakeful.core.identity import Identity
 from wakeful.core.records import Model, ModelTest
 from wakeful.datadir.device_key import rotate_device_key
-from wakeful.models import service as models_service
-from wakeful.models.rules import ModelKeyUnreadable, NoSuchModel
+from wakeful.models.catalog import decrypt_key, encrypt_key
+from wakeful.models.names import NoSuchModel
+from wakeful.models.rules import ModelKeyUnreadable
 
 ASKED = {"provider": "openai-chat", "model": "small", "address": "http://127.0.0.1:1/v1", "check": False}
 FROM_FILE = Model(name="mine", provider="ollama", model="x", address="http://127.0.0.1:1", source="settings")
@@ -211,13 +212,13 @@ async def test_a_rotated_device_key_still_opens_the_keys_of_models(backend_setti
 def test_a_key_is_bound_to_provider_and_address():
     device = os.urandom(32)
     model = Model(name="m", provider="openai", model="x", address="https://a.test")
-    sealed = Model(**{**_fields(model), "key": models_service.encrypt_key(device, "k-1", "openai", "https://a.test")})
-    assert models_service.decrypt_key(device, sealed) == "k-1"
+    sealed = Model(**{**_fields(model), "key": encrypt_key(device, "k-1", "openai", "https://a.test")})
+    assert decrypt_key(device, sealed) == "k-1"
     for changed in ({"address": "https://b.test"}, {"provider": "groq"}):
         with pytest.raises(ModelKeyUnreadable):
-            models_service.decrypt_key(device, Model(**{**_fields(sealed), **changed}))
+            decrypt_key(device, Model(**{**_fields(sealed), **changed}))
     with pytest.raises(ModelKeyUnreadable):
-        models_service.decrypt_key(os.urandom(32), sealed)
+        decrypt_key(os.urandom(32), sealed)
 
 
 def _fields(model: Model) -> dict[str, object]:

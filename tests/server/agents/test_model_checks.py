@@ -5,7 +5,7 @@ import pytest
 from live_server import Tap, eventually, running_server
 from openai_server import refuse, say
 from wakeful.models.by_name import Models
-from wakeful.models.check import ModelTests
+from wakeful.models.trials import ModelTests
 
 
 @pytest.fixture(scope="module")

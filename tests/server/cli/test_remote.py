@@ -17,7 +17,7 @@ from wakeful.cli.chat.stream import SessionStream
 from wakeful.cli.output import Failed
 from wakeful.cli.server import NotReached, ask, connect
 from wakeful.client import connection as client_target
-from wakeful.core import sources
+from wakeful.core import addresses
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +217,7 @@ ELSEWHERE = [
 ]
 
 
-@pytest.mark.parametrize("is_loopback", [sources.is_loopback, client_target.is_loopback])
+@pytest.mark.parametrize("is_loopback", [addresses.is_loopback, client_target.is_loopback])
 @pytest.mark.parametrize(
     ("host", "expected"), [*((host, True) for host in LOOPBACK), *((host, False) for host in ELSEWHERE)]
 )

@@ -55,6 +55,16 @@ async def test_a_promise_that_stays_unbooked_ends_with_a_notice(server, session,
     assert (last["role"], last["remark"]) == ("assistant", "unkept_promise")
 
 
+async def test_a_future_time_in_another_language_gets_the_model_asked_once_and_believed(server, client):
+    server.provider.then(say("Ich schaue in 20 Minuten noch einmal nach."), say("Nein, das war ein Zitat."))
+    frames = await client.ask("Wie steht der Build?")
+    assert (await server.run(frames[0]["run_id"]))["note"] is None
+    assert [note["code"] for note in of_kind(frames, "server_note")] == ["promise"]
+    assert '"Ich schaue in 20 Minuten noch einmal nach."' in server.provider.requests[1].body["messages"][-1]["content"]
+    assert frames[-1]["content"] == "Nein, das war ein Zitat."
+    assert await notices(server) == []
+
+
 async def test_silence_after_the_reminder_is_a_broken_promise_too(server, client):
     server.provider.then(say(PROMISE), say(" "))
     frames = await client.ask("How is the build?")

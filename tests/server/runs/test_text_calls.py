@@ -31,7 +31,7 @@ async def test_a_model_whose_test_of_0_2_says_text_gets_no_tools_and_acts_on_not
     models = server.node.engine.runner.executor.models
     test = ModelTest(
         name=models.default,
-        subject=models.subject(models.default),
+        subject=models.find().subject,
         tool_calls="text",
         tested_at=server.node.clock.now(),
     )

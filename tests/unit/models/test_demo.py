@@ -117,7 +117,7 @@ async def test_a_chart_is_saved_as_a_view_and_shown():
         ("wake me in 10 seconds and check notes.txt", "in 10 seconds", "Check notes.txt with read_file."),
         ("read report.md friday at 14:30", "friday at 14:30", "Read report.md with read_file."),
         ("in 1m write hello to a.txt", "in 1m", "Write hello to a.txt with write_file."),
-        ("come back in ten seconds and check notes.txt", "in 10 seconds", "Check notes.txt with read_file."),
+        ("come back in 10 seconds and check notes.txt", "in 10 seconds", "Check notes.txt with read_file."),
         ("in 5 minutes notify me that tea is ready", "in 5 minutes", "Notify me that tea is ready with notify."),
     ],
 )
@@ -133,7 +133,7 @@ async def test_a_sentence_with_a_time_books_a_recall(sentence, when, brief):
     [
         ("every 10 minutes check notes.txt", {"when": "in 10 minutes", "interval_seconds": 600}),
         ("every hour, check notes.txt", {"when": "in 1 hour", "interval_seconds": 3600}),
-        ("check notes.txt every two days", {"when": "in 2 days", "interval_seconds": 172_800}),
+        ("check notes.txt every 2 days", {"when": "in 2 days", "interval_seconds": 172_800}),
         ("every day at 9 check notes.txt", {"cron": "0 9 * * *"}),
         ("check notes.txt every weekday at 8:30", {"cron": "30 8 * * 1-5"}),
         ("every Monday at 5pm check notes.txt", {"cron": "0 17 * * mon"}),
@@ -157,7 +157,7 @@ CHAIN = "Check notes.txt with read_file. Then book your next run in 1 hour with 
     "sentence",
     [
         "in 10 seconds come back, check notes.txt and book your next run in 1 hour",
-        "Come back in ten seconds, check notes.txt, then book your next run.",
+        "Come back in 10 seconds, check notes.txt, then book your next run.",
     ],
 )
 async def test_the_next_run_at_the_end_of_a_sentence_goes_into_the_brief(sentence):
@@ -188,13 +188,6 @@ async def test_a_brief_that_an_older_version_booked_is_still_understood():
 
 async def test_without_the_tool_for_it_the_next_run_is_left_out():
     assert await calls_for(CHAIN, frozenset({"read_file"})) == [("read_file", {"path": "notes.txt"})]
-
-
-@pytest.mark.parametrize("sentence", ["now: read notes.txt", "continue right away with read notes.txt"])
-async def test_continuing_right_away_books_an_immediate_recall(sentence):
-    tool, arguments = await call_for(sentence)
-    assert (tool, arguments["call_type"]) == ("schedule_recall", "immediate")
-    assert "when" not in arguments
 
 
 @pytest.mark.parametrize("sentence", SENTENCES, ids=[sentence.example for sentence in SENTENCES])
@@ -303,7 +296,6 @@ async def test_what_it_does_not_understand_it_says_with_its_help(sentence):
             "log.txt says:\n\nWoken at 2026-03-02 12:00:09+00:00 UTC (in 9 s)",
         ),
         ("ask Scout to read a.txt", "It is empty.", "Scout says: It is empty."),
-        ("delete from shopping where a=1", '{"ok":true,"result":{"deleted":2}}', "Done: 2 deleted from shopping."),
         ("query SELECT 1", '{"ok":true,"result":{"columns":["a"],"rows":[[1],[2]]}}', "I found this (a):\n- 1\n- 2"),
         ("query SELECT 1", "not what this tool answers", "not what this tool answers"),
     ],

@@ -11,7 +11,7 @@ from pydantic_ai.exceptions import (
 )
 
 from wakeful.models.errors import ModelBusy, ModelCutOff, ModelFailed, ProviderMissing, translate
-from wakeful.models.rules import NoSuchModel
+from wakeful.models.names import NoSuchModel
 
 BODY = {"error": {"message": "Slow down."}}
 

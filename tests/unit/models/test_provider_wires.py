@@ -31,12 +31,12 @@ from wakeful.core.records import Model
 from wakeful.datadir.device_key import database_of
 from wakeful.models import lists
 from wakeful.models.by_name import Models
-from wakeful.models.check import ModelTests
+from wakeful.models.catalog import ModelCatalog
 from wakeful.models.errors import ModelFailed
 from wakeful.models.library import MAX_SHORT
 from wakeful.models.providers import LIBRARY_PROVIDERS, PROVIDERS
 from wakeful.models.rules import ModelNotListed
-from wakeful.models.service import ModelCatalog
+from wakeful.models.trials import ModelTests
 from wakeful.store.store import Store
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -449,7 +449,7 @@ async def test_a_test_says_what_is_wrong_in_words(added, answer, problem, words)
 
 
 async def test_a_test_waits_for_a_model_that_is_loading(added, monkeypatch):
-    monkeypatch.setattr("wakeful.models.check.LOADING_PAUSE", 0.01)
+    monkeypatch.setattr("wakeful.models.trials.LOADING_PAUSE", 0.01)
     loading = refuse(503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}})
     async with OpenAIServer(loading, loading, say("ready")) as server:
         models = added("llamacpp", server.base_url)

@@ -14,9 +14,10 @@ from wakeful.core.clock import ManualClock
 from wakeful.models.by_name import Models
 from wakeful.models.demo import DemoModel
 from wakeful.models.errors import ProviderMissing
+from wakeful.models.names import NoSuchModel
 from wakeful.models.openai_chat import OpenAIChat
 from wakeful.models.providers import PROVIDERS
-from wakeful.models.rules import ModelKeyMissing, NoSuchModel
+from wakeful.models.rules import ModelKeyMissing
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 LOCAL = "http://127.0.0.1:1/v1"

@@ -5,7 +5,8 @@ from pydantic_ai.messages import ModelRequest, TextPart, ThinkingPart, ToolCallP
 from pydantic_ai.models import ModelRequestParameters
 
 from wakeful.models.errors import ModelBusy
-from wakeful.models.streaming import LocalCall, Say, ScriptedModel, Spend, Think, scripted
+from wakeful.models.scripted import ScriptedModel, scripted
+from wakeful.models.streaming import LocalCall, Say, Spend, Think
 
 PLAIN = ModelRequestParameters()
 HELLO = ModelRequest.user_text_prompt("Hello?")

@@ -9,7 +9,7 @@ from wakeful.config.settings import Settings
 from wakeful.core.errors import Invalid
 from wakeful.core.labels import TOOLSETS
 from wakeful.core.tool_names import BUILT_IN
-from wakeful.loop.context import MORE_TOOLS
+from wakeful.loop.more_tools import MORE_TOOLS
 from wakeful.toolbox.registry import Arguments, Tool, ToolResult, Tools
 
 

@@ -200,6 +200,6 @@ def test_a_summary_has_the_telling_fields_alone():
         "size: 3",
         "repository: ada/engine",
         "sender: ada",
-        "note: two lines ",
+        "note: two lines",
     ]
     assert hooks_rules.summarise(b"[1]") == ""

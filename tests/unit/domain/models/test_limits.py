@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakeful.models.rules import largest_output, output_limit
+from wakeful.models.limits import largest_output, output_limit
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from wakeful.models.rules import NoSuchModel, check_name, check_written, is_provider, suggest_name
+from wakeful.models.names import NoSuchModel, check_written, is_provider
+from wakeful.models.rules import check_name, suggest_name
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ request again returns its result, or that it still waits.
 import asyncio
 import re
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pydantic_ai.direct import model_request
@@ -16,22 +15,11 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from wakeful.core.errors import WakefulError
-from wakeful.core.records import Abilities, ToolCalls
-from wakeful.models import lists
+from wakeful.core.records import ToolCalls
 from wakeful.models.by_name import Models
 from wakeful.models.errors import ModelBusy, ModelFailed, ModelSilent, ProviderMissing, quote
-from wakeful.models.lists import discover
-from wakeful.models.providers import Provider
-from wakeful.models.rules import (
-    DEMO,
-    FoundServer,
-    ListedModel,
-    ModelKeyMissing,
-    ModelKeyUnreadable,
-    ModelTrial,
-    NoSuchModel,
-    Problem,
-)
+from wakeful.models.names import DEMO, NoSuchModel
+from wakeful.models.rules import ModelKeyMissing, ModelKeyUnreadable, ModelTrial, Problem
 from wakeful.models.text_calls import has_text_call
 
 ANSWER_WITHIN = 20.0  # seconds; a person waits for the result
@@ -98,7 +86,7 @@ class ModelTests:
 
     def _waiting(self, name: str, running: _Running) -> ModelTrial:
         seconds = time.monotonic() - running.began
-        place, is_local = self._models.place_of(name), self._models.is_local(name)
+        place, is_local = self._models.place_of(name), self._models.find(name).is_local
         doing = "is still loading the model" if running.is_loading else "has not answered yet"
         maybe = " A local model may have to be loaded first." if is_local and not running.is_loading else ""
         reason = f"{place} {doing} ({seconds:.0f} s).{maybe} The test goes on."
@@ -111,8 +99,8 @@ class ModelTests:
         patience = PATIENCE
         try:
             await self._models.prepare(name)
-            patience = LOADING_PATIENCE if self._models.is_local(name) else patience
-            trial = replace(trial, subject=self._models.subject(name))
+            patience = LOADING_PATIENCE if self._models.find(name).is_local else patience
+            trial = replace(trial, subject=self._models.find(name).subject)
             async with asyncio.timeout(patience):
                 said, tools, note = await self._ask(name, running)
             abilities = self._models.abilities(name)
@@ -188,32 +176,3 @@ def _is_about_tools(error: ModelFailed) -> bool:
 
 def _text_of(response: ModelResponse) -> str:
     return "".join(part.content for part in response.parts if isinstance(part, TextPart)).strip()
-
-
-# Requests to the endpoints of models that owners make: lists, tests, and a look at this machine.
-
-
-class ModelRequests:
-    """The client of the service for models. Every address is checked when it is connected to."""
-
-    def __init__(self, models: Models, tests: ModelTests, ports: Sequence[int]) -> None:
-        self._models = models
-        self._tests = tests
-        self._ports = ports  # of this machine, where local models are looked for
-
-    async def list_models(self, provider: Provider, address: str, key: str | None) -> list[ListedModel]:
-        return await lists.list_models(provider, address, key)
-
-    async def inspect(self, provider: Provider, address: str, key: str | None, model: str) -> ListedModel:
-        return await lists.inspect(provider, address, key, model)
-
-    async def discover(self) -> list[FoundServer]:
-        return await discover(self._ports)
-
-    async def test(self, name: str) -> ModelTrial:
-        return await self._tests.test(name)
-
-    async def abilities(self, name: str) -> Abilities:
-        """Return the limits and abilities of a model; a local one is asked for its window."""
-        await self._models.prepare(name)
-        return self._models.abilities(name)
