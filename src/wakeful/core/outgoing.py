@@ -116,10 +116,6 @@ async def check_public(host: str, private_hosts: Collection[str], field: str = "
     """
     if host in private_hosts:
         return
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return  # name resolution may be down just now; sending will show it
-    for *_, address in found:
-        if not is_public(ip_address(str(address[0]).partition("%")[0])):
+    for address in await resolve(host):  # none if name resolution is down just now; sending will show it
+        if not is_public(ipaddress.ip_address(address.partition("%")[0])):
             raise PrivateAddress(host, field)

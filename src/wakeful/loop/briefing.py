@@ -13,10 +13,10 @@ from wakeful.core.types import Agent, ClaimedRun, Message, Run, RunUsage, Schedu
 from wakeful.database.service import ShownView
 from wakeful.hooks.rules import HookData
 from wakeful.runs import rules as runs_rules
-from wakeful.sessions.service import all_messages
+from wakeful.sessions.reading import all_messages
 from wakeful.store.runs import Spent
 from wakeful.store.store import Store, Tx
-from wakeful.timing import bounds, next_run, schedule
+from wakeful.timing import bounds, next_run_request, session_config
 
 _LOOK_BACK = timedelta(days=31)  # to find the last run; a month is the longest horizon of a mode
 _SHOW_IMAGES_OF = 3  # the latest messages with images; models do not see older images
@@ -92,7 +92,10 @@ class Briefings:
             others = await tx.agents.of_user(run.user_id) if agent.profiles else []
             booked_model = None
             if origin is not None and origin.agent_id == agent.id:
-                agent, booked_model = schedule.apply_config(agent, config, origin.scheduled_by), config.get("model")
+                agent, booked_model = (
+                    session_config.apply_config(agent, config, origin.scheduled_by),
+                    config.get("model"),
+                )
             return Briefing(
                 agent=agent,
                 session_config=config,
@@ -134,7 +137,7 @@ class Briefings:
             if run.session_id is None:
                 return False
             booked = await tx.wakes.of_session(run.session_id, is_live=True)
-            coming = await tx.wakes.in_slot(next_run.slot_of(agent_id))
+            coming = await tx.wakes.in_slot(next_run_request.slot_of(agent_id))
             return coming is not None or any(wake.agent_id == agent_id for wake in booked)
 
         return await self._store.read(work)

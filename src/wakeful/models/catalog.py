@@ -16,7 +16,7 @@ from wakeful.core.events import LookAgain, ModelsChanged
 from wakeful.core.records import Model, ModelTest, StoredToolCalls
 from wakeful.models.names import DEMO, check_written
 from wakeful.models.rules import ModelKeyUnreadable
-from wakeful.notices import texts as notices_texts
+from wakeful.notices.texts import make_notice
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ class ModelCatalog:
 
 async def _notify_owners(tx: Tx, models: Sequence[str], now: datetime) -> None:
     for owner in await tx.accounts.hold_owners():
-        await tx.notices.add(notices_texts.calls_as_text(owner, models, now))
+        await tx.notices.add(make_notice("calls_as_text", owner, now, models=", ".join(models)))
 
 
 def encrypt_key(device_key: bytes, key: str, provider: str, address: str) -> str:
