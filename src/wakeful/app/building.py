@@ -336,7 +336,7 @@ def _heartbeat_pings(base: Base, services: Services) -> HeartbeatPings | None:
     url = settings.heartbeat_url.get_secret_value()
     # The author of the settings file may name a host of the own network.
     process = ChannelProcess(private_hosts=(*settings.fetch_private_hosts, host_of(url)), seconds=PING_SECONDS)
-    return HeartbeatPings(base.store, base.clock, process, url, services.metrics.note_ping)
+    return HeartbeatPings(base.store, base.clock, process, url, services.metrics.count_sent)
 
 
 def _upkeep(base: Base, services: Services, outbox: Outbox) -> Upkeep:

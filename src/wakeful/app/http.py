@@ -49,18 +49,11 @@ from wakeful.sessions import rest as sessions_rest
 from wakeful.stream import sockets
 from wakeful.stream.sockets import Sockets
 from wakeful.stream.wire import Heartbeats, OpenSockets
-from wakeful.telemetry.logs import (
-    PLAIN,
-    Lines,
-    Preparing,
-    Redactor,
-    clean_fields,
-    count_dropped,
-    find_redactor,
-    redact_all,
-    traceback_of,
-)
+from wakeful.telemetry.log_fields import Lines
+from wakeful.telemetry.log_writer import count_dropped
+from wakeful.telemetry.logs import Preparing, clean_fields, traceback_of
 from wakeful.telemetry.recent_logs import LogLevel, LogRecordLines, RecentLogs
+from wakeful.telemetry.redaction import PLAIN, Redactor, find_redactor, redact_all
 from wakeful.wakes import rest as wakes_rest
 from wakeful.wakes import rest_agenda
 from wakeful.webhooks import rest as webhooks_rest

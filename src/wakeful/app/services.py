@@ -325,13 +325,13 @@ def _push(base: Base, metrics: Metrics) -> Push:
 def _pings(base: Base, metrics: Metrics) -> Pings:
     private = base.settings.fetch_private_hosts
     process = ChannelProcess(private_hosts=private, seconds=PING_SECONDS)
-    return Pings(base.store, base.clock, process, private, metrics.note_ping)
+    return Pings(base.store, base.clock, process, private, metrics.count_sent)
 
 
 def _webhooks(base: Base, metrics: Metrics) -> Webhooks:
     private, key = base.settings.fetch_private_hosts, base.device_key
     process = ChannelProcess(private_hosts=private, seconds=WEBHOOK_SECONDS)
-    outbox = WebhookOutbox(base.store, base.clock, key, process, metrics.note_ping)
+    outbox = WebhookOutbox(base.store, base.clock, key, process, metrics.count_sent)
     return Webhooks(base.store, base.clock, key, outbox, private)
 
 

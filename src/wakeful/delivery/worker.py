@@ -1,4 +1,4 @@
-"""The child process that runs `apprise`: `python -I -m wakeful.service.inbox.channel_worker`, a request on stdin.
+"""The child process that runs `apprise`: `python -I -m wakeful.delivery.worker`, a request on stdin.
 
 apprise has plugins for some 200 services, and each opens its own connections. In a child process they can be killed
 when they take too long, and an audit hook keeps every plugin from connecting to an address that is not public, starting

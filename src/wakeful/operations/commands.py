@@ -126,8 +126,7 @@ def _size(count: int) -> str:
     return f"{size:.1f} TB"
 
 
-# `wakeful logs`: the last lines of the server's log.
-
+# ── `wakeful logs` ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 _WAIT = 20  # seconds until the server answers without a new line
 _RETRY = 1.0  # seconds
