@@ -14,7 +14,8 @@ from upgrade.old_data import OldData, copy_old_data
 from wakeful.backup.age import Decryptor, Encryptor, Identity
 from wakeful.backup.archive import HEAD, KEYS, MANIFEST
 from wakeful.backup.making import back_up_stopped, read_keys
-from wakeful.backup.restoring import RestoreOptions, Result, restore_backup
+from wakeful.backup.restore_plan import RestoreOptions, Result
+from wakeful.backup.restoring import restore_backup
 from wakeful.config.settings import Settings
 from wakeful.datadir.unfinished_restore import finish_restore
 

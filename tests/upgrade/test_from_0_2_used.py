@@ -21,7 +21,8 @@ from upgrade.moved_data import rows_in_postgres, rows_in_sqlite
 from upgrade.old_data import DATA, USED, copy_old_data, running_old_server
 from used_data import Place
 from wakeful.backup.age import Passphrase, read_identities
-from wakeful.backup.restoring import RestoreOptions, restore_backup
+from wakeful.backup.restore_plan import RestoreOptions
+from wakeful.backup.restoring import restore_backup
 from wakeful.config.settings import Settings
 from wakeful.datadir.device_key import database_of
 

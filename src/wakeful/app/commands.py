@@ -49,7 +49,8 @@ def serve(
     from wakeful.app.listening import serve as listen
     from wakeful.config.settings import name_of, secrets_of
     from wakeful.core.resources import hide_memory
-    from wakeful.telemetry.logs import setup_logging, write_apart
+    from wakeful.telemetry.log_writer import write_apart
+    from wakeful.telemetry.logs import setup_logging
 
     is_hidden = hide_memory()  # no core dump or debugger may read the keys in it
     writer = setup_logging(settings.log_level, settings.log_format, secrets_of(settings), name_of(settings))

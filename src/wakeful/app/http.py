@@ -41,9 +41,7 @@ from wakeful.sessions import rest as sessions_rest
 from wakeful.stream import sockets
 from wakeful.stream.open_sockets import Heartbeats, OpenSockets
 from wakeful.stream.sockets import Sockets
-from wakeful.telemetry.logs import (
-    count_dropped,
-)
+from wakeful.telemetry.log_writer import count_dropped
 from wakeful.wakes import rest as wakes_rest
 from wakeful.wakes import rest_agenda
 from wakeful.webhooks import rest as webhooks_rest

@@ -10,7 +10,7 @@ from wakeful.app.base import Base
 from wakeful.config.settings import Settings, read_headers, secrets_of
 from wakeful.core.errors import Invalid
 from wakeful.operations.metrics import Metrics
-from wakeful.telemetry.logs import find_redactor
+from wakeful.telemetry.redaction import find_redactor
 from wakeful.telemetry.tracing import Tracing
 
 if TYPE_CHECKING:

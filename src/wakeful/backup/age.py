@@ -1,8 +1,9 @@
 """Files in the age format (age-encryption.org/v1), written and read as a stream.
 
 Only what backups need: X25519 recipients and passphrases, without ASCII armor. The usual programs open these files, and
-the tests compare them with another implementation. That one cannot encrypt a stream to a passphrase: it takes the whole
-text in memory.
+the tests compare them with another implementation, pyrage. A server cannot use pyrage (1.4) itself: it holds the
+interpreter's lock until a file is done; its streams pass 8 KiB at a time, which takes three times the processor time to
+encrypt (0.4 instead of 1.1 GB/s) and four times to decrypt; and it takes a file with a passphrase whole into memory.
 """
 
 import base64

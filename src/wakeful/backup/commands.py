@@ -18,18 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wakeful.backup.age import Identity, Passphrase
-    from wakeful.backup.restoring import Plan, Result
-    from wakeful.backup.service import Made
+    from wakeful.backup.backup_file import Made
+    from wakeful.backup.restore_plan import Plan, Result
     from wakeful.config.settings import Settings
-
-
-# `wakeful backup`: everything in one encrypted file, from a running server or from this machine's data directory.
 
 
 _CLEAR = "\r\x1b[K"
 _PIECE = 256 * 1024
 _NICENESS = 10
 _MIN_PASSPHRASE = 10
+_MAX_LISTED = 50  # people, before a restore
 
 
 def backup(
@@ -170,10 +168,7 @@ class ByteProgress:
             sys.stderr.flush()
 
 
-# `wakeful restore`: put a backup into place on this machine. No server may run.
-
-
-_MAX_LISTED = 50
+# ── `wakeful restore` ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def restore(
@@ -206,7 +201,8 @@ def restore(
     refuse_remote("`wakeful restore` restores the store of")
     settings = read_settings()
     identities = _read_identities(identity or [])
-    from wakeful.backup.restoring import RestoreOptions, restore_backup
+    from wakeful.backup.restore_plan import RestoreOptions
+    from wakeful.backup.restoring import restore_backup
 
     show = ByteProgress()
 

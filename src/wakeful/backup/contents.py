@@ -5,6 +5,7 @@ they are then, so that both can be copied byte by byte, encrypted as they are. T
 each is copied as it is found. On PostgreSQL everything comes from one snapshot.
 """
 
+# apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
 # pyright: reportUnknownMemberType=false
 import asyncio
 import os
@@ -28,7 +29,6 @@ from wakeful.store.drivers.database import Database
 from wakeful.store.drivers.sqlite import SqliteDatabase, size_of
 from wakeful.store.snapshot import PostgresSnapshot, open_snapshot
 
-# apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
 STORE_FILE = "wakeful.sqlite"
 SETTINGS = "settings/wakeful.toml"
 TABLES = "store/tables.json"
@@ -287,10 +287,9 @@ def _pieces(handle: int, most: int | None = None) -> Iterator[bytes]:
             left -= len(piece)
 
 
-# Where a backup comes from: the store and the data directory of this node.
+# ── The store and the data directory of this node ────────────────────────────────────────────────────────────────────
 
 
-# apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupSource:
     """Streams the inside of a backup of this node's store."""
@@ -367,8 +366,7 @@ class BackupSource:
         return None
 
 
-# Work in threads that is waited for even if its caller is cancelled.
-
+# ── Threads that are waited for ──────────────────────────────────────────────────────────────────────────────────────
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""`wakeful backup`: one encrypted file with everything, from a running server or from the data directory."""
+"""Make a backup: from a running server, from the data directory, and before a migration."""
 
 import asyncio
 import logging
@@ -9,8 +9,9 @@ from pathlib import Path
 
 from wakeful.backup.age import Identity, Passphrase
 from wakeful.backup.archive import Keys
+from wakeful.backup.backup_file import BackupFile, Made, delete_drafts, write_backup
 from wakeful.backup.contents import BackupSource
-from wakeful.backup.service import BackupFile, BackupPlan, Made, delete_drafts, write_backup
+from wakeful.backup.service import BackupPlan
 from wakeful.config.recipients import parse_every
 from wakeful.config.settings import Settings
 from wakeful.config.settings_file import without_secrets
@@ -23,6 +24,9 @@ from wakeful.datadir.unfinished_restore import finish_restore
 from wakeful.store.drivers.database import Database
 from wakeful.store.drivers.sqlite import hold, size_of
 
+log = logging.getLogger(__name__)
+
+_BEFORE_MIGRATION = "wakeful-before-migration"
 # A step, and its number of bytes so far.
 OnBytes = Callable[[str, int], None]
 
@@ -138,14 +142,7 @@ class _Count:
         self._size = 0
 
 
-# A backup of a store on PostgreSQL before its schema is migrated, since there is no way back without one.
-#
-# An embedded store is copied as a file instead (`store/migrate.py`).
-
-
-log = logging.getLogger(__name__)
-
-_PREFIX = "wakeful-before-migration"
+# ── Before a migration ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class MigrationNotBackedUp(Unavailable):
@@ -155,10 +152,14 @@ class MigrationNotBackedUp(Unavailable):
 async def back_up_before_migration(
     settings: Settings, database: Database, device_key: bytes, clock: Clock, schema: int
 ) -> None:
-    """Write a backup that the device key opens, and the recipients in the settings, if there are any."""
+    """Write a backup of a store on PostgreSQL, which has no way back from a migration without one.
+
+    The device key opens it, and the recipients in the settings, if there are any. An embedded store is copied as a file
+    instead (`store/migrate.py`).
+    """
     folder = settings.backup_dir or settings.data_dir / "backups"
     now = clock.now()
-    path = folder / f"{_PREFIX}-schema{schema}-{now:%Y-%m-%dT%H%M%SZ}.age"
+    path = folder / f"{_BEFORE_MIGRATION}-schema{schema}-{now:%Y-%m-%dT%H%M%SZ}.age"
     log.info("store is backed up before its migration", extra={"path": str(path)})
     source = backup_source(settings, database, device_key, clock, is_live=True)
     recipients = [Identity.derived(device_key).recipient, *settings.backup_recipients]
@@ -178,4 +179,4 @@ async def back_up_before_migration(
 
 def _prepare(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    delete_drafts(folder, _PREFIX)
+    delete_drafts(folder, _BEFORE_MIGRATION)

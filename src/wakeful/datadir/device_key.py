@@ -13,7 +13,7 @@ from wakeful.core.device_key import fingerprint, has_device_key, load_device_key
 from wakeful.core.errors import Conflict, NotFound
 from wakeful.datadir.earlier import MOVED_AGENTS, MOVED_FILE, STORE_FILE, check_empty_store
 from wakeful.datadir.unfinished_restore import finish_held
-from wakeful.delivery import push
+from wakeful.delivery import web_push
 from wakeful.homes import directories
 from wakeful.homes import service as home_keys
 from wakeful.hooks import secrets as hook_secrets
@@ -107,7 +107,7 @@ def _change_stored_keys(settings: Settings, old: bytes, new: bytes) -> list[str]
 
     changes = {
         "models": partial(rewrap_key, old, new),
-        "push_key": partial(push.rewrap_key, old, new),
+        "push_key": partial(web_push.rewrap_key, old, new),
         "hooks secret": partial(hook_secrets.rewrap_secret, old, new),
         "hooks old_secret": partial(hook_secrets.rewrap_secret, old, new),
         "webhooks secret": partial(hook_secrets.rewrap_secret, old, new),

@@ -133,8 +133,7 @@ class Pings:
                 log.warning("ping of a wake not sent", extra=fields)
 
 
-# Pings the owner's `heartbeat_url` while wakes are fired, so that a service outside notices when nothing does.
-
+# ── The heartbeat address ────────────────────────────────────────────────────────────────────────────────────────────
 
 LOOK_EVERY = 15.0  # seconds
 _EVERY = 55.0  # a ping a minute, whichever node sends it
@@ -188,9 +187,6 @@ class HeartbeatPings:
             level = logging.INFO if outcome == "sent" else logging.WARNING
             log.log(level, "heartbeat ping", extra={"outcome": outcome})
         self._last_outcome = outcome
-
-
-# Shares the heartbeat ping between nodes: a row of the store says when the last one was sent, and by a ready node.
 
 
 class PingShare:

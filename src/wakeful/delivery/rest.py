@@ -97,8 +97,7 @@ async def test_channel(caller: Admin, services: ServicesDep, channel_id: PathId)
     return TestShape.model_validate({"outcome": delivery.outcome, "reason": delivery.reason})
 
 
-# Routes for push messages to browsers. Endpoints and keys of subscriptions are never shown.
-
+# ── Push messages to browsers: endpoints and keys are never shown ────────────────────────────────────────────────────
 
 push_router = APIRouter(route_class=DoorRoute, tags=["push"])
 

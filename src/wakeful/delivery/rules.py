@@ -117,8 +117,7 @@ def note_delivery(outlet: OutletT, delivery: Delivery, now: datetime) -> OutletT
     return replace(outlet, last_error=delivery.reason or delivery.outcome, last_error_at=now)
 
 
-# Web push: browsers that take notifications while the page is closed.
-
+# ── Push messages to browsers ────────────────────────────────────────────────────────────────────────────────────────
 
 MAX_BROWSERS = 10  # of one person
 MAX_ENDPOINT = 2_000

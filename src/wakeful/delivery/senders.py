@@ -80,8 +80,7 @@ def _wait_of(answer: Mapping[str, Any], pause: float | None) -> float | None:
     return max(1.0, wait) if wait is not None and wait <= _MAX_SHORT_WAIT else None
 
 
-# Send pings, inside the channel process: without redirects, and with codes as the only result.
-
+# ── Pings: without redirects, and with codes as the only result ──────────────────────────────────────────────────────
 
 _PING_SECONDS = 8.0  # for one try
 
@@ -133,8 +132,7 @@ def _try_ping(ping: Ping, context: ssl.SSLContext, refusal: Callable[[], str | N
     return ("redirect" if 300 <= status < 400 else "refused"), status >= 500
 
 
-# Send a message of a webhook, inside the channel process: one try, without redirects.
-
+# ── Messages of webhooks: one try, without redirects ─────────────────────────────────────────────────────────────────
 
 _POST_SECONDS = 15.0  # as Standard Webhooks recommends: 15 to 30
 _MAX_WAIT_DIGITS = 6

@@ -184,8 +184,7 @@ class Channels:
         return rules.show_channel(found.schema, found.host)
 
 
-# Delivers notices outside of the inbox: over the channels of their user, and as push messages to their browsers.
-
+# ── One notice, over channels and to browsers ────────────────────────────────────────────────────────────────────────
 
 _AGAIN = "(Sent once more: the server went down while it sent this.)"
 
@@ -263,8 +262,7 @@ async def _context_of(tx: Tx, notice: Notice) -> _Context:
     )
 
 
-# Delivers notices to channels and browsers: after the commit, once, by the node that claims them first.
-
+# ── Every notice: after the commit, once, by the node that claims it first ───────────────────────────────────────────
 
 _ABANDONED = timedelta(minutes=1)  # plus the channels' time limit: the age of an abandoned claim
 _STALE = timedelta(hours=1)  # an older notice is only shown in the inbox
@@ -326,8 +324,7 @@ class Outbox:
         return self._clock.now() - self._deliverer.patience - _ABANDONED
 
 
-# Notifications from an agent to its user.
-
+# ── Notifications from an agent ──────────────────────────────────────────────────────────────────────────────────────
 
 _HOUR = timedelta(hours=1)
 

@@ -1,5 +1,6 @@
 """Checks of everything that a server needs."""
 
+# apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
 # pyright: reportUnknownMemberType=false
 import asyncio
 import errno
@@ -73,10 +74,8 @@ def skipped(name: str, found: str) -> Check:
     return Check(name=name, status="skipped", found=found)
 
 
-# Checks of the store: whether it opens, and its schema. It is opened only to read.
+# ── The store: it is opened only to read ─────────────────────────────────────────────────────────────────────────────
 
-
-# apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
 REWIND_DAYS = 7
 _CONNECT_SECONDS = 10.0
 _LAST_REWIND = (
@@ -215,7 +214,7 @@ def _compare(applied: set[int], dialect: str, found: str) -> Check:
     return Check(name="database", found=f"{found}, schema {max(known)}")
 
 
-# Checks of the device key and the owner's token.
+# ── The device key and the owner's token ─────────────────────────────────────────────────────────────────────────────
 
 
 def check_keys(settings: Settings) -> Iterator[Check]:
@@ -261,8 +260,7 @@ def _secret_files(settings: Settings) -> list[Path]:
     return [settings.config_dir / name for name in (KEY_FILE, TOKEN_FILE, "contexts.json")]
 
 
-# Checks of this machine: versions, directories, disk, clock, port.
-
+# ── This machine: versions, directories, disk, clock, port ───────────────────────────────────────────────────────────
 
 FEW_FREE = 10**9
 MAX_CLOCK_ERROR = timedelta(seconds=30)
@@ -403,7 +401,7 @@ def check_port(settings: Settings, running: Running | None) -> Check:
         return wrong("port", f"{settings.host}:{settings.port} is taken", f"{who[0].upper()}{who[1:]}")
 
 
-# Checks of the MCP servers in the settings file.
+# ── MCP servers in the settings file ─────────────────────────────────────────────────────────────────────────────────
 
 
 def check_mcp_servers(settings: Settings, states: Mapping[str, Any] | None, *, is_quick: bool) -> Iterator[Check]:
@@ -445,8 +443,7 @@ def _try_mcp_server(settings: Settings, name: str, *, is_unconfined: bool) -> Ch
     return Check(name=f"MCP {name}", found=f"works, {len(trial.tools)} tools")
 
 
-# Checks of the model: a test request, by the running server or, without one, with the settings alone.
-
+# ── The model: a test request, by the running server or, without one, with the settings alone ────────────────────────
 
 DEMO = "demo"
 _DATE_SECONDS = 5.0
@@ -551,8 +548,7 @@ def ask_date(settings: Settings) -> tuple[str, datetime | None] | None:
         connection.close()
 
 
-# Checks of the collector that traces are sent to, if there is one.
-
+# ── The collector of traces ──────────────────────────────────────────────────────────────────────────────────────────
 
 _TRACES_ADVICE = {
     "unreachable": "See that the collector runs and takes OTLP over HTTP at this address, usually on port 4318.",

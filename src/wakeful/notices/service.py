@@ -54,8 +54,7 @@ class NoticeService:
         return marked
 
 
-# Times in notices: saved as instants, written in the zone of the person who reads them.
-
+# ── Times: saved as instants, written in the zone of the reader ──────────────────────────────────────────────────────
 
 _PLACE = re.compile(r"\{(\w+)\}")
 

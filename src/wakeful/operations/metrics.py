@@ -260,8 +260,7 @@ class Metrics:
         return Histogram(name, description, labels, buckets=buckets, registry=self._registry)
 
 
-# Label values with a bound: names that users and models choose must not make series without end.
-
+# ── Label values: names that users and models choose must not make series without end ────────────────────────────────
 
 OTHER = "other"
 
@@ -284,7 +283,7 @@ class BoundedNames:
         return name
 
 
-# A counter and a histogram that cost a fraction of the library's, for what is counted with every run.
+# ── A counter and a histogram that cost a fraction of the library's, for every run ───────────────────────────────────
 #
 # They have no lock, so they are only for the thread of the event loop.
 
@@ -334,8 +333,7 @@ class PlainHistogram(Collector):
         yield HistogramMetricFamily(self._name, self._description, buckets=buckets, sum_value=self._sum)
 
 
-# Figures that are read from the store for a scrape, which never waits for the store.
-
+# ── Figures from the store, which a scrape never waits for ───────────────────────────────────────────────────────────
 
 _WAIT = 0.02  # seconds that a scrape waits for fresh figures; with the rest of it, 50 ms at most
 

@@ -55,8 +55,7 @@ async def about(_caller: Reader, request: Request, services: ServicesDep) -> Abo
     )
 
 
-# Routes for liveness, readiness and metrics.
-
+# ── Liveness, readiness and metrics ──────────────────────────────────────────────────────────────────────────────────
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -91,7 +90,7 @@ async def metrics(caller: Reader, request: Request, services: ServicesDep) -> Re
     return Response(text, media_type=METRICS_TYPE)
 
 
-# The last log lines of this server, for its owners.
+# ── The last log lines, for owners ───────────────────────────────────────────────────────────────────────────────────
 
 
 class LogLineShape(Shape):
@@ -137,7 +136,7 @@ async def read_logs(
     return Response(orjson.dumps(page), media_type="application/json")
 
 
-# Disk usage of this server, for its owners.
+# ── Disk usage, for owners ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 class RetentionShape(Shape):

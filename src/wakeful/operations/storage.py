@@ -181,8 +181,7 @@ def _bytes_in(folder: Path) -> int:
     return total
 
 
-# Deletes runs and sessions from long ago, if the owner has set for how long they are kept.
-
+# ── Deleting old runs and sessions ───────────────────────────────────────────────────────────────────────────────────
 
 log = logging.getLogger(__name__)
 
@@ -256,8 +255,7 @@ async def _rest(began: float) -> None:
     await asyncio.sleep(max(_MIN_REST_SECONDS, time.monotonic() - began))
 
 
-# Gives space that deleted rows took back to the disk, in steps that no other write waits for.
-
+# ── Space of deleted rows, given back in steps that no other write waits for ─────────────────────────────────────────
 
 STEP_PAGES = 200  # in one transaction: about 2 ms
 _SLACK_BYTES = 16 * 1024 * 1024  # that stay free: new rows need them soon, and to grow a file takes time

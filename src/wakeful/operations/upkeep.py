@@ -172,9 +172,6 @@ def _lead_of(clock: Clock) -> float:
     return clock.now().timestamp() - clock.monotonic()
 
 
-# Notifies owners that a part of the store is missing.
-
-
 async def report_loss(store: Store, clock: Clock) -> None:
     """Add a notice to every owner's inbox if the store is older than at the last start."""
     loss, now = store.loss, clock.now()

@@ -25,7 +25,7 @@ from wakeful.runs.frame_writer import FrameWriter
 from wakeful.runs.rules import OUTAGES, LeaseLost
 from wakeful.store.errors import PAUSE, insist
 from wakeful.store.runs import Claimed
-from wakeful.telemetry.logs import enter_run, log_each
+from wakeful.telemetry.log_fields import enter_run, log_each
 from wakeful.telemetry.tracing import OFF, Span, Tracing, note_end
 
 log = logging.getLogger(__name__)

@@ -126,8 +126,7 @@ def _to_context(traceparent: str) -> SpanContext | None:
     return NonRecordingSpan(context).get_span_context() if context.is_valid else None
 
 
-# Sends spans to a collector: OTLP over HTTP, without redirects, and with a line in the log for each outage.
-
+# ── The exporter: OTLP over HTTP, without redirects ──────────────────────────────────────────────────────────────────
 
 log = logging.getLogger(__name__)
 

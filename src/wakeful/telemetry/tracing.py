@@ -255,8 +255,7 @@ def _code_of(error: BaseException) -> str:
     return "cancelled" if isinstance(error, asyncio.CancelledError) else type(error).__name__
 
 
-# Messages as content of spans, in the form of OpenTelemetry's conventions.
-
+# ── Messages as content of spans ─────────────────────────────────────────────────────────────────────────────────────
 
 _MAX_TEXT = 8_000  # characters of one part
 _ROLES: dict[type, str] = {SystemPromptPart: "system", ToolReturnPart: "tool"}

@@ -28,17 +28,17 @@ from wakeful.app.building import build
 from wakeful.app.port import announced
 from wakeful.backup.age import BackupDamaged, Identity, NotAnAgeFile, WrongBackupKey
 from wakeful.backup.archive import HEAD, KEYS, BackupForged, BackupIsNewer, UnfitBackup
+from wakeful.backup.backup_file import BackupExists, BackupFile, CannotWriteBackup
 from wakeful.backup.making import NothingToBackUp
-from wakeful.backup.restoring import (
+from wakeful.backup.restore_plan import (
     CannotRestore,
     DeviceKeyNeeded,
     NotEmpty,
     OtherDeviceKeyHere,
     OtherStoreKind,
     RestoreOptions,
-    restore_backup,
 )
-from wakeful.backup.service import BackupExists, BackupFile, CannotWriteBackup
+from wakeful.backup.restoring import restore_backup
 from wakeful.config.settings import Settings
 from wakeful.datadir.device_key import database_of, rotate_device_key
 from wakeful.datadir.set_aside import StoreHasContent, find_earlier
@@ -349,7 +349,7 @@ def test_a_write_that_differs_from_what_was_meant_is_found(made, tmp_path, monke
     def write(handle, data):
         return real(handle, bytes(len(data)) if len(data) > 60_000 else data)
 
-    monkeypatch.setattr("wakeful.backup.service.os.write", write)
+    monkeypatch.setattr("wakeful.backup.backup_file.os.write", write)
     with pytest.raises(BackupDamaged):
         back_up(settings_of(old.settings), tmp_path / "b.age")
     assert names_in(tmp_path) == []

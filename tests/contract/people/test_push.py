@@ -16,8 +16,8 @@ from wakeful.core import ids
 from wakeful.core.outgoing import PrivateAddress
 from wakeful.core.types import Notice, Run, Token, User
 from wakeful.datadir.device_key import rotate_device_key
-from wakeful.delivery import push as push_keys
 from wakeful.delivery import rules as outlet_rules
+from wakeful.delivery import web_push as push_keys
 from wakeful.delivery.rules import BadSubscription, PushKeyUnreadable, TooManyBrowsers
 from wakeful.delivery.service import Notify
 from wakeful.delivery.tools import notify_tools

@@ -14,7 +14,7 @@ from conftest import IS_LONG
 from live_server import TOKEN, running_server
 from openai_server import say
 from terminal import a_terminal, typed
-from wakeful.backup.service import BackupFile
+from wakeful.backup.backup_file import BackupFile
 from wakeful.config.settings import Settings
 
 
