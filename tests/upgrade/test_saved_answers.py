@@ -1,4 +1,4 @@
-"""A run of 0.1 that was killed between its saved final answer and its end is ended by that answer."""
+"""A run of 0.2 that was killed between its saved final answer and its end is ended by that answer."""
 
 import asyncpg
 import pytest

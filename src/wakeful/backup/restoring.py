@@ -30,7 +30,7 @@ from wakeful.core.errors import Conflict, NotFound, Unavailable
 from wakeful.core.files import find_running, replace_file
 from wakeful.core.types import FOREVER, Pause, Token, User, Wake
 from wakeful.datadir.device_key import device_key_of
-from wakeful.datadir.earlier import OURS, STORE_FILE, is_something
+from wakeful.datadir.files import OURS, STORE_FILE, is_something
 from wakeful.datadir.move import place_of
 from wakeful.datadir.set_aside import check_movable, make_folder
 from wakeful.datadir.unfinished_restore import (
@@ -50,7 +50,7 @@ from wakeful.store.drivers.sqlite import SqliteDatabase, hold
 from wakeful.store.drivers.sqlite_thread import SEQUENCE_FILE, start_sequence
 from wakeful.store.drivers.sqlite_thread import Sequence as StoreSequence
 from wakeful.store.errors import StoreInUse
-from wakeful.store.migrate import load_migrations
+from wakeful.store.migrate import OLDEST, load_migrations
 from wakeful.store.snapshot import CopiedTable, PostgresLoad, open_load, read_tables
 from wakeful.store.store import Store, Tx
 
@@ -253,6 +253,11 @@ def _check_head(settings: Settings, head: Head) -> None:
         raise BackupIsNewer(
             f"This backup was made by Wakeful {head.version}, whose store has schema {head.schema}; this version knows "
             f"up to {newest}. Nothing was changed. Install that version or a later one, and restore again."
+        )
+    if head.schema < OLDEST[dialect]:
+        raise CannotRestore(
+            f"This backup was made by a version before 0.2 (schema {head.schema}). Nothing was changed. Restore it "
+            "with 0.2, start that once, then 0.3."
         )
     wanted = "embedded" if settings.database_url is None else "postgres"
     if head.store == wanted:

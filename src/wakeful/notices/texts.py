@@ -7,7 +7,7 @@ from hashlib import blake2b
 from wakeful.core import ids
 from wakeful.core.errors import Invalid, LimitReached
 from wakeful.core.labels import LOOP_ENDED, REASONS, REMEDY, Confinement
-from wakeful.core.records import MCP_ELSEWHERE, MEMORY_ELSEWHERE, Directory, say_where
+from wakeful.core.records import MCP_ELSEWHERE
 from wakeful.core.texts import check_size, quote_line, title_of
 from wakeful.core.types import Agent, Notice, Run, SetAside, User, Wake
 from wakeful.core.zones import write_time
@@ -255,22 +255,6 @@ def instructions_changed(agent: Agent, path: str, digest: str, now: datetime) ->
     )
 
 
-def memory_elsewhere(run: Run, directory: Directory, now: datetime) -> Notice:
-    """A run waits for a data directory that no running node has."""
-    return _about(
-        run,
-        now,
-        code=MEMORY_ELSEWHERE,
-        title="An agent waits for its data directory",
-        body=(
-            f"{say_where(run.agent_id, directory, since='{since}')} Its scheduled runs keep their place and start when "
-            "that node is back."
-        ),
-        times={"since": directory.seen_at},
-        once_key=f"{MEMORY_ELSEWHERE}:{run.agent_id}:{directory.seen_at.isoformat()}",  # once each time it goes away
-    )
-
-
 def mcp_elsewhere(run: Run, agent: Agent, now: datetime) -> Notice:
     """A run waits for MCP servers that no running node has."""
     names = ", ".join(agent.mcp_servers)
@@ -333,25 +317,6 @@ def mcp_tools_changed(
     )
 
 
-def memory_forked(
-    agent: Agent, is_replaced: bool, changes: int, kept: str, exported: str | None, now: datetime
-) -> Notice:
-    """Two nodes had different databases for one agent, created by a version before homes."""
-    other = "the one that was in PostgreSQL" if is_replaced else "the one that was on the disk of the node just started"
-    where = f" Its tables are in {exported!r} in the workspace." if exported else ""
-    return _about(
-        agent,
-        now,
-        code="memory_forked",
-        title=f"{agent.name} had two different databases",
-        body=(
-            f"The longer one is used. The other, {other}, has {changes} changes; it is kept in {kept!r}, with its key."
-            f"{where}"
-        ),
-        once_key=f"memory_forked:{agent.id}:{kept}",
-    )
-
-
 def home_damaged(agent: Agent, kept: str, exported: str | None, tables: Sequence[str], now: datetime) -> Notice:
     """An agent's database is damaged in PostgreSQL; it was put into quarantine."""
     readable = (
@@ -401,27 +366,6 @@ def files_in_conflict(agent: Agent, copies: Mapping[str, str], now: datetime) ->
             f"kept beside it: {_listed(names)}."
         ),
         once_key=f"files_in_conflict:{agent.id}:{now.isoformat()}",
-    )
-
-
-def columns_renamed(
-    agent: Agent, renamed: Mapping[str, Mapping[str, str]], views: Sequence[str], snapshot: str, now: datetime
-) -> Notice:
-    """Columns of an agent's database that hid SQLite's row id were renamed."""
-    changed = [f"{table}.{old} is now {new}" for table, names in renamed.items() for old, new in names.items()]
-    body = (
-        f"They were named like SQLite's row id, so a change of one row could affect others: {_listed(changed)}. "
-        f"The rows are unchanged; the snapshot {snapshot} is the file before the change."
-    )
-    if views:
-        body += f" Saved views that use these columns have to be rewritten: {_listed(views)}."
-    return _about(
-        agent,
-        now,
-        code="columns_renamed",
-        title=f"Columns of {agent.name}'s database were renamed",
-        body=body,
-        once_key=f"columns_renamed:{agent.id}:{snapshot}",
     )
 
 

@@ -41,9 +41,9 @@ QUIET = {
     "kept for the host itself": {
         "AgentRows.forget_changelog_head", "AgentRows.save_changelog_head", "BackupRows.fail", "BackupRows.finish",
         "BackupRows.renew", "BackupRows.take", "BookingKeys.forget", "BookingKeys.take", "ClientSessionRows.forget",
-        "ClientSessionRows.save", "DirectoryRows.bind",
+        "ClientSessionRows.save",
         "DirectoryRows.delete_dead_nodes", "DirectoryRows.delete_node", "DirectoryRows.save", "DirectoryRows.see_node",
-        "DirectoryRows.unbind", "HomeRows.free", "HomeRows.take",
+        "HomeRows.free", "HomeRows.take",
         "InstructionFileRows.accept", "InstructionFileRows.mark_compared", "McpTools.drop_name",
         "McpTools.save", "McpTools.take_upgrade", "NodeRows.describe",
         "NodeRows.set_token", "Notices.settle", "Notices.take",

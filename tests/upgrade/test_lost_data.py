@@ -5,7 +5,7 @@ import os
 import pytest
 
 from upgrade.old_data import running_old_server
-from wakeful.datadir.earlier import DeviceKeyMissing, StoreMissing
+from wakeful.datadir.lost_data import DeviceKeyMissing, StoreMissing
 from wakeful.homes import directories
 
 TELLING = ("store_behind", "database_unreadable", "database_behind")
