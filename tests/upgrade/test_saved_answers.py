@@ -12,7 +12,7 @@ from wakeful.store.rows import to_micros
 
 KILLED = """
     UPDATE runs SET status = 'running', finished_at = NULL, lease_until = {lease_until} WHERE id = '{run_id}';
-    DELETE FROM events WHERE run_id = '{run_id}' AND id LIKE '%:end:%';
+    DELETE FROM events WHERE run_id = '{run_id}' AND data LIKE '%"type":"stream_end"%';
 """
 
 

@@ -219,10 +219,14 @@ class AgentFiles:
             self._announce(agent, None)
 
     async def finish_erasing(self) -> None:
-        """Erase databases of deleted agents that a crash has left."""
+        """Erase what a crash, or news that did not arrive here, has left of deleted agents."""
         if self._homes is not None:
             await self._homes.finish_erasing()
-        for agent_id in await self._store.read(lambda tx: tx.agents.ended()):
+        ended = await self._store.read(lambda tx: tx.agents.ended())
+        if self._homes is not None:
+            for agent_id in self._homes.copied().intersection(ended):
+                await self._follow_erasing(self._homes, agent_id)
+        for agent_id in ended:
             if self.vault.has_anything(agent_id):
                 log.info("database of a deleted agent erased", extra={"agent_id": agent_id})
                 self.vault.erase(agent_id)

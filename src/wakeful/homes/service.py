@@ -265,6 +265,10 @@ class Homes:
         await self.follow_erasing(agent_id)
         return home is not None and home.page_count > 0
 
+    def copied(self) -> set[str]:
+        """Return the agents of which something may be copied here."""
+        return {*self._caches, *(agent_id for agent_id, _ in self._known)}
+
     async def finish_erasing(self) -> None:
         """Erase homes of deleted agents that a crash has left."""
         for agent_id in await self._store.read(lambda tx: tx.homes.of_ended_agents()):
