@@ -272,10 +272,6 @@ class Harness:
         await runner.idle()
         await self.sql("UPDATE runs SET owner = 'a process that died' WHERE status = 'running'")
 
-    async def hold_runs(self) -> None:
-        """Mark runs whose data directory no running node has, as the engine does every minute."""
-        await self.node.engine.holds.sweep()
-
     async def sql(self, script: str) -> None:
         """Change the store's tables directly, without any announcement."""
         await self.node.store.database.run_script(script)

@@ -1,4 +1,4 @@
-"""A copy of 0.1's data on each backend, and today's server on it."""
+"""A copy of the data of 0.2 on each backend, and today's server on it."""
 
 import pytest
 

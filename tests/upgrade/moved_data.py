@@ -1,4 +1,4 @@
-"""Moves of a copy of 0.1's embedded store to PostgreSQL, and what is on both sides."""
+"""Moves of a copy of an embedded store to PostgreSQL, and what is on both sides."""
 
 import asyncio
 import os

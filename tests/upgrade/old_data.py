@@ -12,21 +12,25 @@ import tarfile
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 
 from live_server import Server, running_server
-from wakeful.config.settings import load_settings
+from upgrade.moved_data import execute
+from wakeful.config.settings import Settings, load_settings
 from wakeful.core.clock import SystemClock
 from wakeful.core.sources import FILE_NAME
+from wakeful.datadir.device_key import database_of
 
 DATA = Path(__file__).parents[1] / "data"
 USED = "0.2/used"  # in which every feature was used; its server was killed
 USED_AT = "/opt/wakeful-data"  # where it was made, in the settings file
-STOPPED_AT = datetime(2026, 11, 16, 23, 50, tzinfo=UTC)  # minutes after the last change of the data of 0.1
+
+
+STOPPED_AT = datetime.fromisoformat(json.loads((DATA / "0.2/postgres/facts.json").read_text())["stopped_at"])
 
 
 class OldClock(SystemClock):
@@ -49,14 +53,14 @@ class OldData:
 
     @property
     def stopped_at(self) -> datetime:
-        return datetime.fromisoformat(self.facts["stopped_at"]) if "stopped_at" in self.facts else STOPPED_AT
+        return datetime.fromisoformat(self.facts["stopped_at"])
 
     @property
     def agent_folder(self) -> Path:
         return self.settings["data_dir"] / "agents" / self.facts["agent_id"]
 
 
-def copy_old_data(backend: str, folder: Path, postgres_url: str | None = None, version: str = "0.1") -> OldData:
+def copy_old_data(backend: str, folder: Path, postgres_url: str | None = None, version: str = "0.2") -> OldData:
     """Copy the directories of one backend into a folder, and load the dump into an empty PostgreSQL database."""
     place = DATA / version / backend
     for name in ("data", "config", "backups"):
@@ -73,9 +77,7 @@ def copy_old_data(backend: str, folder: Path, postgres_url: str | None = None, v
         "model": "demo",
     }
     if postgres_url is not None:
-        packed = place / "dump.sql.gz"
-        dump = gzip.decompress(packed.read_bytes()).decode() if packed.exists() else (place / "dump.sql").read_text()
-        asyncio.run(_load(postgres_url, dump))
+        asyncio.run(_load(postgres_url, gzip.decompress((place / "dump.sql.gz").read_bytes()).decode()))
         settings["database_url"] = postgres_url
     if version == USED:
         settings |= _settle_used(place, folder)
@@ -92,6 +94,17 @@ def _settle_used(place: Path, folder: Path) -> dict[str, Any]:
     file.write_text(file.read_text().replace(USED_AT, str(folder)))
     read = load_settings({"WAKEFUL_CONFIG_DIR": str(file.parent)})
     return {name: getattr(read, name) for name in read.model_fields_set - {"data_dir", "config_dir"}}
+
+
+async def change(old: OldData, sql: str) -> None:
+    """Run statements in the database of a copy that no server has open."""
+    url = old.settings.get("database_url")
+    if url is not None:
+        await asyncio.to_thread(execute, url, sql)
+        return
+    connection = database_of(Settings.model_validate(old.settings)).connect()
+    connection.execute(sql)
+    connection.close()
 
 
 def running_old_server(

@@ -1,10 +1,10 @@
-"""Grants and MCP servers of 0.1 after the upgrade: commands are confined or refused, programs run as before."""
+"""Grants and MCP servers after an upgrade: commands are confined or refused, programs of 0.1 run as before."""
 
 import logging
 
 from confined import at_level
 from live_server import of_kind, running_server
-from upgrade.old_data import running_old_server
+from upgrade.old_data import change, running_old_server
 from wakeful.mcp.rules import McpServer
 from wakeful.sandbox.rules import find_confinement
 
@@ -56,6 +56,7 @@ async def confinements(old, *servers):
 
 
 async def test_programs_of_before_run_as_before_and_say_so_and_new_ones_are_confined(old, caplog):
+    await change(old, "INSERT INTO unconfined_mcp_servers VALUES ('*')")  # as an upgrade from 0.1 does
     confined = find_confinement().of(is_unconfined=False)
     with caplog.at_level(logging.WARNING):
         first = await confinements(old, OLD, ELSEWHERE)

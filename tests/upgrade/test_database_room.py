@@ -1,11 +1,11 @@
-"""A database that 0.1 wrote can be filled, emptied and filled again, and its key opens it elsewhere."""
+"""A database that 0.2 wrote can be filled, emptied and filled again, and its key opens it elsewhere."""
 
 from contextlib import closing
 
 import sqlcipher3
 
 
-async def test_a_full_database_of_0_1_is_got_out_of_by_deleting_rows(upgraded, old):
+async def test_a_full_database_of_0_2_is_got_out_of_by_deleting_rows(upgraded, old):
     agent = f"/agents/{old.facts['agent_id']}"
     assert (await upgraded.rest.patch(agent, json={"database_mb": 1})).is_success
     body = {"name": "notes", "purpose": "x", "columns": [{"name": "text", "type": "text"}]}
@@ -23,7 +23,7 @@ async def test_a_full_database_of_0_1_is_got_out_of_by_deleting_rows(upgraded, o
     assert prices["total"] == 7
 
 
-async def test_the_key_of_a_database_of_0_1_opens_it_in_another_program(upgraded, old):
+async def test_the_key_of_a_database_of_0_2_opens_it_in_another_program(upgraded, old):
     agent = f"/agents/{old.facts['agent_id']}"
     name = (await upgraded.rest.get(agent)).json()["name"]
     found = (await upgraded.rest.post(f"{agent}/db/key", json={"confirm": name})).json()

@@ -1,6 +1,16 @@
 """Browsers logged in with 0.1 have to log in again, with an explanation; API tokens keep working."""
 
+import pytest
+
+from upgrade.old_data import change
 from wakeful.http.auth import COOKIE, PAGE_HEADER
+
+
+@pytest.fixture
+async def old(old):
+    """A store that 0.2 has upgraded from 0.1, whose logins were a cookie alone."""
+    await change(old, "UPDATE tokens SET page_digest = NULL")
+    return old
 
 
 async def test_the_old_cookie_opens_nothing_and_the_answer_says_why(upgraded, old):

@@ -1,4 +1,4 @@
-"""`wakeful move`: a copy of 0.1's embedded store goes to PostgreSQL, whole or not at all, killed at any step."""
+"""`wakeful move`: a copy of 0.2's embedded store goes to PostgreSQL, whole or not at all, killed at any step."""
 
 import asyncio
 import json
@@ -23,7 +23,8 @@ from upgrade.old_data import copy_old_data, running_old_server
 from wakeful.app.building import build
 from wakeful.config.settings import Settings
 from wakeful.datadir.device_key import database_of
-from wakeful.datadir.earlier import MOVED_FILE, StoreLeftBehind, StoreMoved
+from wakeful.datadir.files import MOVED_FILE
+from wakeful.datadir.lost_data import StoreLeftBehind, StoreMoved
 from wakeful.datadir.move import (
     AlreadyMoved,
     NodesRunning,

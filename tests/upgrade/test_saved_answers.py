@@ -1,4 +1,4 @@
-"""A run of 0.1 that was killed between its saved final answer and its end is ended by that answer."""
+"""A run of 0.2 that was killed between its saved final answer and its end is ended by that answer."""
 
 import asyncpg
 import pytest
@@ -12,7 +12,7 @@ from wakeful.store.rows import to_micros
 
 KILLED = """
     UPDATE runs SET status = 'running', finished_at = NULL, lease_until = {lease_until} WHERE id = '{run_id}';
-    DELETE FROM events WHERE run_id = '{run_id}' AND id LIKE '%:end:%';
+    DELETE FROM events WHERE run_id = '{run_id}' AND data LIKE '%"type":"stream_end"%';
 """
 
 

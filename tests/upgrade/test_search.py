@@ -1,4 +1,4 @@
-"""Messages and titles of 0.1 are found after the upgrade, by their own user."""
+"""Messages and titles of 0.2 are found after the upgrade, by their own user."""
 
 from harness import eventually
 
@@ -7,7 +7,7 @@ async def search(upgraded, q, **more):
     return (await upgraded.rest.get("/search", params={"q": q}, **more)).json()
 
 
-async def test_what_0_1_wrote_is_found(upgraded, old):
+async def test_what_0_2_wrote_is_found(upgraded, old):
     async def is_complete() -> bool:
         return (await search(upgraded, "garden"))["index"] == {"is_complete": True, "percent": 100}
 

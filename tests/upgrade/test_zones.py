@@ -1,6 +1,16 @@
-"""Agents of 0.1 keep their stored zone; their user's is offered once. Wakes of 0.1 keep theirs, and their history."""
+"""Agents of 0.1, which 0.2 has upgraded, keep their stored zone; their user's is offered once."""
 
 import pytest
+
+from upgrade.old_data import change
+
+
+@pytest.fixture
+async def old(old):
+    """A store that 0.2 has upgraded from 0.1, where every agent had a zone of its own."""
+    await change(old, "UPDATE users SET timezone = NULL; UPDATE agents SET offers_zone = 1")
+    await change(old, "UPDATE agents SET timezone = 'Etc/UTC' WHERE timezone IS NULL")
+    return old
 
 
 async def get(server, path, **more):
@@ -68,24 +78,3 @@ async def test_a_new_agent_is_not_asked_about(at_home):
 async def test_a_user_in_utc_is_not_offered_utc(upgraded):
     await patch(upgraded, f"/users/{(await get(upgraded, '/me'))['user']['id']}", timezone="UTC")
     assert (await agents(upgraded))["Wakeful"]["offered_timezone"] is None
-
-
-async def test_wakes_keep_their_zone_and_their_story(upgraded):
-    for wake in (await get(upgraded, "/wakes"))["wakes"]:
-        assert wake["timezone"] is not None
-        first = (await get(upgraded, f"/wakes/{wake['id']}/why"))["decisions"][0]
-        assert (first["code"], "requested" in first["detail"]) == ("booked", False)
-
-
-async def test_a_wake_can_still_be_changed_by_wall_clock(upgraded):
-    wakes = (await get(upgraded, "/wakes", params={"status": "pending"}))["wakes"]
-    recall = next(wake for wake in wakes if wake["kind"] == "recall" and wake["call_type"] == "once")
-    changed = await patch(upgraded, f"/wakes/{recall['id']}", when="tomorrow at 9")
-    assert changed["timezone"] == recall["timezone"]
-    assert "T09:00:00" in changed["nominal_at"]
-
-
-async def test_runs_have_notes_where_their_reason_was_one(upgraded):
-    runs = (await get(upgraded, "/runs", params={"limit": 200}))["runs"]
-    assert runs
-    assert all(run["note"] in (None, run["reason"]) for run in runs)

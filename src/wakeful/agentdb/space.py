@@ -27,7 +27,7 @@ from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.file import Raw
 from wakeful.agentdb.open_database import OpenDatabase
 from wakeful.agentdb.operation import operation
-from wakeful.agentdb.schema import log_schema
+from wakeful.agentdb.schema import free_names, log_schema
 from wakeful.core.errors import DiskFull
 from wakeful.core.resources import find_shortage
 
@@ -392,6 +392,19 @@ def check_key(db: OpenDatabase) -> dict[str, Any]:
     with db.reader.looking() as connection:
         connection.raw.execute("SELECT count(*) FROM main.sqlite_schema").fetchall()
     return {"readable": True}
+
+
+@operation("prepare", "upkeep", is_long=True)
+def prepare(db: OpenDatabase) -> dict[str, Any]:
+    """Delete expired snapshots before the first use of a file, and return columns that hide SQLite's row id.
+
+    Only 0.1 made such columns, and 0.2 renames them: a file that still has some is left as it is.
+    """
+    with db.reader.looking() as connection:
+        hidden = [f"{table}.{name}" for table in connection.tables() for name in free_names(connection.columns(table))]
+    if not hidden:
+        history.delete_expired(db.path, db.who.at)
+    return {"hides_row_id": hidden}
 
 
 @operation("note_key_shown", "write", uses_reserve=True)

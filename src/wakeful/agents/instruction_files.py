@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wakeful.core.clock import Clock
 from wakeful.core.errors import WakefulError
-from wakeful.core.records import MemoryElsewhere, NotMoved, Skill
+from wakeful.core.records import Skill
 from wakeful.core.resources import OutOfResources
 from wakeful.core.texts import to_storable
 from wakeful.core.types import Agent
@@ -121,10 +121,7 @@ class InstructionFiles:
     async def accept_present(self) -> None:
         """Accept all existing files, once after an upgrade from 0.1, which had no accepting."""
         for agent_id in await self._store.read(lambda tx: tx.instruction_files.agents_to_compare()):
-            try:
-                await self._agent_files.bring_files(agent_id)
-            except (MemoryElsewhere, NotMoved):
-                continue  # the node that moves its files into PostgreSQL accepts them
+            await self._agent_files.bring_files(agent_id)
             files, _ = await asyncio.to_thread(_read_all, self._workspace_of(agent_id))
             await self._store.write(lambda tx, agent_id=agent_id, files=files: self._accept_all(tx, agent_id, files))
 

@@ -11,7 +11,6 @@ from wakeful.core import ids
 from wakeful.core.clock import Clock
 from wakeful.core.events import ProfileSwitched
 from wakeful.core.types import Agent, ClaimedRun, Session, User
-from wakeful.homes.directories import Directories
 from wakeful.runs.claims import cancel_wake
 from wakeful.runs.departures import Departures
 from wakeful.sessions.service import SessionBusy
@@ -209,9 +208,8 @@ async def _end_own_bookings(tx: Tx, agent: Agent, now: datetime) -> None:
 class Profiles:
     """Switches the agent of a session. Live wakes stay with the agent that booked them."""
 
-    def __init__(self, store: Store, clock: Clock, directories: Directories) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
-        self._directories = directories
         self._clock = clock
 
     async def switch(self, run: ClaimedRun, agent: Agent, asked: str, tools: Collection[str]) -> Agent:
@@ -222,7 +220,6 @@ class Profiles:
             listed = (await tx.agents.get(agent.id, run.user_id)).profiles
             others = [each for each in await tx.agents.of_user(run.user_id) if each.id in listed]
             chosen = rules.find_profile(asked, others)
-            await self._directories.check_here(tx, chosen.id)
             session = await tx.sessions.get(run.session_id, run.user_id)
             # The other agent may not use without approval what this one needs approval for.
             free = [name for name in tools if not asks_before(agent, name) or asks_before(chosen, name)]

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from functools import cache, partial
 
 import httpx2
@@ -30,7 +31,8 @@ from wakeful.core.types import ClaimedRun, Rules, Run
 from wakeful.database import tools as database_tools
 from wakeful.database.service import DatabasePrompt
 from wakeful.datadir.device_key import note_started
-from wakeful.datadir.earlier import check_empty_store, make_private
+from wakeful.datadir.files import make_private
+from wakeful.datadir.lost_data import check_empty_store
 from wakeful.datadir.move import check_moves
 from wakeful.delivery import tools as delivery_tools
 from wakeful.delivery.pings import PING_SECONDS, HeartbeatPings
@@ -53,7 +55,7 @@ from wakeful.models.trials import ModelTests
 from wakeful.nodes.service import check_shared_key
 from wakeful.operations.storage import OldData, Vacuum
 from wakeful.operations.upkeep import Upkeep, report_loss
-from wakeful.runs.claims import Claims, MemoryHolds
+from wakeful.runs.claims import Claims
 from wakeful.runs.executor import Executor
 from wakeful.runs.lease_heartbeat import LeaseHeartbeat
 from wakeful.runs.runner import Runner
@@ -128,7 +130,8 @@ class Wakeful:
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
         """Open the store and prepare the data directory, without starting the engine."""
-        await self.store.open(self.clock.now(), lambda: check_empty_store(self.settings), self.copy_first)
+        lease = timedelta(seconds=self.settings.lease_seconds)
+        await self.store.open(self.clock.now(), lambda: check_empty_store(self.settings), self.copy_first, lease)
         try:
             await check_moves(self.store)
             await report_loss(self.store, self.clock)
@@ -263,9 +266,7 @@ def build_engine(
     settings, store, clock, rules = base.settings, base.store, base.clock, base.rules
     directories = services.directories
     claims = Claims(store, clock, rules, base.owner, base.lease, directories, services.nodes.identity)
-    firing = Firing(
-        store, clock, rules, base.owner, settings.claim_batch, directories, base.lease, _observe_firing(services)
-    )
+    firing = Firing(store, clock, rules, base.owner, settings.claim_batch, base.lease, _observe_firing(services))
     runner = Runner(
         claims,
         clock,
@@ -294,7 +295,6 @@ def build_engine(
         upkeep=_upkeep(base, services, outbox),
         departures=services.departures,
         directories=directories,
-        holds=MemoryHolds(store, clock, rules, directories),
         nodes=services.nodes,
         mcp_holds=McpHolds(store, clock, rules, directories),
         presence=services.presence,

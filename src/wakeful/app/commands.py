@@ -132,7 +132,7 @@ def _show_start(settings: "Settings") -> None:
     """Print on a terminal what takes the next seconds. A log that is not a terminal has lines of its own."""
     if not sys.stderr.isatty():
         return
-    from wakeful.datadir.earlier import is_first_start
+    from wakeful.datadir.lost_data import is_first_start
 
     if is_first_start(settings):
         print_note(f"First start: creating a store in {settings.data_dir} and a device key in {settings.config_dir} …")

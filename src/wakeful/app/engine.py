@@ -12,13 +12,11 @@ from wakeful.backup.service import LOOK_EVERY as LOOK_FOR_BACKUPS
 from wakeful.backup.service import ScheduledBackups
 from wakeful.core.clock import Clock
 from wakeful.core.errors import StoreUnavailable, Unavailable
-from wakeful.core.records import MEMORY_ELSEWHERE
 from wakeful.delivery.pings import LOOK_EVERY, HeartbeatPings
 from wakeful.homes.directories import Directories
 from wakeful.mcp.service import McpHolds
 from wakeful.nodes.service import Nodes
 from wakeful.operations.upkeep import Health, Upkeep
-from wakeful.runs.claims import MemoryHolds
 from wakeful.runs.departures import Departures
 from wakeful.runs.lease_heartbeat import LeaseHeartbeat
 from wakeful.runs.runner import Runner
@@ -65,7 +63,6 @@ class Engine:
         upkeep: Upkeep,
         departures: Departures,
         directories: Directories,
-        holds: MemoryHolds,
         nodes: Nodes,
         mcp_holds: McpHolds,
         presence: PresenceService,
@@ -86,7 +83,6 @@ class Engine:
         self.upkeep = upkeep
         self._departures = departures
         self._directories = directories
-        self.holds = holds
         self._nodes = nodes
         self.mcp_holds = mcp_holds
         self._is_draining = False
@@ -131,7 +127,7 @@ class Engine:
         ]
         beat = self._directories.lease / 3
         if self._is_shared:
-            self._tasks.append(asyncio.create_task(_every(beat, self._look_for_away), name="wakeful-holds"))
+            self._tasks.append(asyncio.create_task(_every(beat, self._hold_runs), name="wakeful-holds"))
             self._tasks.append(asyncio.create_task(self._follow_draining(beat), name="wakeful-draining"))
             self._tasks.append(
                 asyncio.create_task(_every(timedelta(minutes=1), self._nodes.tidy), name="wakeful-node-tokens")
@@ -195,16 +191,8 @@ class Engine:
             codes=tuple(dict.fromkeys(problem.code for problem in problems)),
         )
 
-    def held(self) -> list[dict[str, str | int]]:
-        """Return the agents whose runs wait for another node; this is not a problem of this node."""
-        return [
-            {"reason": MEMORY_ELSEWHERE, "directory": away.id, "agents": away.agents, "since": away.seen_at.isoformat()}
-            for away in self.holds.away
-        ]
-
-    async def _look_for_away(self) -> None:
+    async def _hold_runs(self) -> None:
         if not self._are_leases_behind():  # else nodes that had no time to renew their lease look dead
-            await self.holds.sweep()
             await self.mcp_holds.sweep()
 
     def look_at_node(self) -> None:

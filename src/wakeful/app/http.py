@@ -1,7 +1,7 @@
 """The HTTP application of a node: all routes and sockets behind the gate."""
 
 import gc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cache
 from importlib.metadata import version
@@ -55,21 +55,19 @@ def create_app(
     *,
     heartbeat_seconds: float,
     is_shared: bool = False,
-    find_held: Callable[[], Sequence[Mapping[str, object]]] = lambda: (),
     shell: Confined = "refused",
     base_path: str = "",
     public_address: str | None = None,
 ) -> FastAPI:
     """Create the application of one node.
 
-    `find_problems` returns the reasons why wakes do not fire, `find_held` the runs that wait for other nodes.
+    `find_problems` returns the reasons why wakes do not fire.
     """
     app = copy(application(version))
     app.middleware_stack = None  # built at the first request, for this copy
     app.state = State()
     app.state.services = services
     app.state.find_problems = find_problems
-    app.state.find_held = find_held
     app.state.base_path = base_path
     app.state.public_address = public_address
     app.state.about = operations_rest.Fixed(version=version, store="postgresql" if is_shared else "sqlite", shell=shell)
@@ -138,7 +136,6 @@ def build_http(node: Wakeful) -> ASGIApp:
         lambda: node.engine.readiness().problems,
         heartbeat_seconds=node.settings.socket_heartbeat_seconds,
         is_shared=node.store.is_shared,
-        find_held=node.engine.held,
         shell=find_confinement().of(is_unconfined=node.settings.shell_unconfined),
         base_path=node.settings.base_path,
         public_address=node.settings.public_address,

@@ -18,7 +18,7 @@ from wakeful.core.hub import Hub
 from wakeful.database.files import AgentFiles
 from wakeful.database.moving_in import MovingIn
 from wakeful.database.service import AgentData
-from wakeful.datadir.earlier import MOVED_AGENTS, MOVED_FILE
+from wakeful.datadir.files import MOVED_AGENTS, MOVED_FILE
 from wakeful.delivery.pings import PING_SECONDS, Pings
 from wakeful.delivery.process import ChannelProcess
 from wakeful.delivery.push import Push
@@ -69,11 +69,11 @@ def build_services(
     stream, feed = Stream(store, hub), Feed(store, hub, clock)
     directories = Directories(store, clock, settings.data_dir, base.device_key, base.owner, base.lease)
     metrics = Metrics(store, clock, base.node)
-    files = _agent_files(base, directories, metrics)
+    files = _agent_files(base, metrics)
     instructions = InstructionFiles(store, clock, files, base.workspace_of)
     uploads = Uploads(store, clock, files, settings.data_dir / "agents", base.workspace_of)
     data = AgentData(store, files)
-    wakes = WakeService(store, clock, rules, directories)
+    wakes = WakeService(store, clock, rules)
     recalls = Recalls(store, wakes, clock, rules, catalog.names_for, data.names)
     tools_of, prepare, skills_of = catalog.names_for, catalog.prepare, instructions.skills_of
     schedules = Schedules(
@@ -90,7 +90,7 @@ def build_services(
     next_runs = NextRuns(store, wakes, clock, rules, tools_of, data.views_of)
     stopping = Stopping(store, clock, rules)
     search_index = SearchIndex(store, clock)
-    runs = RunService(store, stopping, clock, rules, directories)
+    runs = RunService(store, stopping, clock, rules)
     receiving = Receiving(
         store,
         clock,
@@ -133,14 +133,14 @@ def build_services(
         mcp_states=mcp_servers.states,
         metrics=metrics,
         models=models,
-        moving_in=_moving_in(base, directories, files),
+        moving_in=_moving_in(base, files),
         next_runs=next_runs,
         nodes=Nodes(store, clock, base.node, directories),
         notices=NoticeService(store, clock),
         pauses=PauseService(store, runs, clock),
         pings=_pings(base, metrics),
         presence=PresenceService(store, clock, base.owner),
-        profiles=Profiles(store, clock, directories),
+        profiles=Profiles(store, clock),
         push=push,
         recalls=recalls,
         receiving=receiving,
@@ -205,16 +205,16 @@ def _agents(
     return AgentService(base.store, base.clock, run_limit, files.erase_deleted, departures, known=known)
 
 
-def _moving_in(base: Base, directories: Directories, files: AgentFiles) -> MovingIn:
+def _moving_in(base: Base, files: AgentFiles) -> MovingIn:
     data_dir = base.settings.data_dir
 
     def find_kept() -> Path | None:
         return data_dir / MOVED_AGENTS if (data_dir / MOVED_FILE).exists() else None
 
-    return MovingIn(base.store, base.clock, directories, files, data_dir / "agents", find_kept)
+    return MovingIn(base.store, files, data_dir / "agents", find_kept)
 
 
-def _agent_files(base: Base, directories: Directories, metrics: Metrics) -> AgentFiles:
+def _agent_files(base: Base, metrics: Metrics) -> AgentFiles:
     settings, store = base.settings, base.store
     engine = DatabaseEngine(max(2, settings.agent_database_workers), on_wait=metrics.note_database_wait)
     name, text = "wakeful_database_workers", "Worker processes of agents' databases."
@@ -223,7 +223,7 @@ def _agent_files(base: Base, directories: Directories, metrics: Metrics) -> Agen
     vault = Vault(base.folder_of, lambda: base.device_key)
     homes = None
     if store.is_shared:
-        homes = Homes(store, base.clock, engine, vault, base.folder_of, base.device_key, base.owner, directories.check)
+        homes = Homes(store, base.clock, engine, vault, base.folder_of, base.device_key, base.owner)
     quota = settings.agent_database_mb * 1024 * 1024
     return AgentFiles(store, base.clock, engine, vault, quota, settings.data_dir / "agents", homes)
 

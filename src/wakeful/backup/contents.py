@@ -325,8 +325,7 @@ class BackupSource:
                     yield piece
             return
         async with open_snapshot(self.postgres_url) as snapshot:
-            elsewhere = await snapshot.agents_elsewhere()
-            head = replace(head, schema=snapshot.schema, agents_elsewhere=elsewhere)
+            head = replace(head, schema=snapshot.schema)
             async with aclosing(stream_contents(head, self.device_key, settings, snapshot, on_written)) as pieces:
                 async for piece in pieces:
                     yield piece

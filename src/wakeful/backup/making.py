@@ -19,7 +19,8 @@ from wakeful.core.clock import Clock, SystemClock
 from wakeful.core.errors import NotFound, Unavailable
 from wakeful.core.sources import FILE_NAME
 from wakeful.datadir.device_key import database_of, device_key_of
-from wakeful.datadir.earlier import STORE_FILE, check_device_key
+from wakeful.datadir.files import STORE_FILE
+from wakeful.datadir.lost_data import check_device_key
 from wakeful.datadir.unfinished_restore import finish_restore
 from wakeful.store.drivers.database import Database
 from wakeful.store.drivers.sqlite import hold, size_of

@@ -33,7 +33,7 @@ from wakeful.datadir.unfinished_restore import (
 )
 from wakeful.store.drivers.sqlite import hold
 from wakeful.store.errors import StoreInUse
-from wakeful.store.migrate import load_migrations
+from wakeful.store.migrate import OLDEST, load_migrations
 
 
 def restore_backup(settings: Settings, path: Path, options: RestoreOptions) -> Result:
@@ -85,6 +85,11 @@ def _check_head(settings: Settings, head: Head) -> None:
         raise BackupIsNewer(
             f"This backup was made by Wakeful {head.version}, whose store has schema {head.schema}; this version knows "
             f"up to {newest}. Nothing was changed. Install that version or a later one, and restore again."
+        )
+    if head.schema < OLDEST[dialect]:
+        raise CannotRestore(
+            f"This backup was made by a version before 0.2 (schema {head.schema}). Nothing was changed. Restore it "
+            "with 0.2, start that once, then 0.3."
         )
     wanted = "embedded" if settings.database_url is None else "postgres"
     if head.store == wanted:

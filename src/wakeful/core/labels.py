@@ -133,7 +133,6 @@ REASONS: Mapping[str, str] = {
     "brake": "too many runs within an hour",
     "token_brake": "too many runs of its token within an hour",
     "missed": "missed",
-    "memory_elsewhere": "no running server has its data directory",
     "mcp_elsewhere": "no running server has its MCP servers",
     "outage": "its model did not answer",
     "out_of_resources": "the server was out of resources",

@@ -36,7 +36,7 @@ from wakeful.core.types import Agent, Notice
 from wakeful.database.damage import ChangelogHeads, HomeDamage
 from wakeful.homes.files import FileTroubles
 from wakeful.homes.service import Homes
-from wakeful.notices.texts import listed, make_notice
+from wakeful.notices.texts import make_notice
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class AgentFiles:
         self.heads = ChangelogHeads(store)
         self._locks: dict[str, asyncio.Lock] = {}
         self._in_flight: Counter[str] = Counter()
-        self.upgraded: set[str] = set()  # agents whose files are checked and up to date
+        self.prepared: set[str] = set()  # agents whose files were checked before their first use
         self._without: set[str] = set()  # agents that never had a database
         if homes is not None:
             store.on(HomeErased, lambda news: self._drop_soon(homes, news.agent_id))
@@ -103,10 +103,18 @@ class AgentFiles:
             is_lost = self._homes is None and await self._is_lost(agent.id)
             return "open" if is_lost else "none"  # opening a lost one raises
         try:
-            self.vault.open(agent.id)
+            await self._prepare_in_turn(agent)
         except DatabaseLocked:
             return "locked"
+        except WakefulError:
+            pass  # the next use reports it
         return "open"
+
+    async def _prepare_in_turn(self, agent: Agent) -> None:
+        keys = self.vault.open(agent.id)
+        if self._homes is None and keys.previous is None and agent.id not in self.prepared:
+            async with self.lock(agent.id):
+                await self._prepare(agent, self.vault.database_of(agent.id), keys.current)
 
     def in_flight(self, agent_id: str) -> int:
         """Return the number of writes that wait or run."""
@@ -172,7 +180,10 @@ class AgentFiles:
     async def _rotate(self, agent: Agent) -> None:
         async with self._folder_locked(agent.id):
             await self._finish_rotation(agent)  # an interrupted one: its new key does not open the file yet
-            old = await self._fitting_key(agent, self.vault.database_of(agent.id))
+            path = self.vault.database_of(agent.id)
+            old = await self._fitting_key(agent, path)
+            if self._homes is None:
+                await self._prepare(agent, path, old)
             # Both keys are kept until every file has the new one: a crash in between leaves nothing locked.
             self.vault.save(agent.id, AgentKeys(current=token_bytes(32), previous=old))
             await self._finish_rotation(agent)
@@ -204,16 +215,20 @@ class AgentFiles:
                 self.vault.erase(agent.id)
             else:
                 had_one = await self._homes.erase(agent.id, files_too=is_deleted)
-            self.upgraded.discard(agent.id)
+            self.prepared.discard(agent.id)
             await self.heads.forget(agent.id)
         if had_one:
             self._announce(agent, None)
 
     async def finish_erasing(self) -> None:
-        """Erase databases of deleted agents that a crash has left."""
+        """Erase what a crash, or news that did not arrive here, has left of deleted agents."""
         if self._homes is not None:
             await self._homes.finish_erasing()
-        for agent_id in await self._store.read(lambda tx: tx.agents.ended()):
+        ended = await self._store.read(lambda tx: tx.agents.ended())
+        if self._homes is not None:
+            for agent_id in self._homes.copied().intersection(ended):
+                await self._follow_erasing(self._homes, agent_id)
+        for agent_id in ended:
             if self.vault.has_anything(agent_id):
                 log.info("database of a deleted agent erased", extra={"agent_id": agent_id})
                 self.vault.erase(agent_id)
@@ -234,12 +249,11 @@ class AgentFiles:
 
         return await self._to_the_end(change())
 
-    async def check_adopted(self, agent: Agent) -> None:
-        """Check a database of an earlier version, and upgrade it; a damaged one is put into quarantine."""
-        self.upgraded.discard(agent.id)
+    async def check_moved(self, agent: Agent) -> None:
+        """Check a database that was moved into a home; a damaged one is put into quarantine."""
         path = self.vault.database_of(agent.id)
         await self._finish_rotation(agent)
-        await self._upgrade(agent, path, await self._fitting_key(agent, path))
+        await self._prepare(agent, path, await self._fitting_key(agent, path))
 
     async def bring_files(self, agent_id: str) -> None:
         """Bring an agent's workspace and skills to this node as PostgreSQL has them; nothing with an embedded store."""
@@ -413,7 +427,7 @@ class AgentFiles:
                 # and may be all that is left.
                 return await self.ask_file(by, op, path if op == "snapshots" else "", _NO_KEY, args)
             key = self.vault.make(agent_id).current
-            self.upgraded.add(agent_id)  # a new file needs no upgrade
+            self.prepared.add(agent_id)  # a new file needs no check
             self._without.discard(agent_id)
         else:
             keys = self.vault.open(agent_id)
@@ -423,9 +437,9 @@ class AgentFiles:
                 keys = self.vault.open(agent_id)
             key = keys.current
         try:
-            if agent_id not in self.upgraded:
+            if agent_id not in self.prepared:
                 async with contextlib.nullcontext() if is_writing else self.lock(agent_id):
-                    await self._upgrade(by.agent, path, key)
+                    await self._prepare(by.agent, path, key)
             return await self.ask_file(by, op, path, key, args)
         except DatabaseUnreadable:
             # With the lock: during a rotation the new key is saved before the file has it, which looks like damage.
@@ -542,31 +556,20 @@ class AgentFiles:
     async def _run_internal(self, agent: Agent, op: str, path: str, key: bytes, **args: Any) -> Any:
         return (await self.ask_file(By(agent=agent, actor="system"), op, path, key, args)).result
 
-    async def _upgrade(self, agent: Agent, path: str, key: bytes) -> None:
-        """Check a file before its first use, and upgrade one of an earlier version.
-
-        Its owner gets notices of missing changes and renamed columns.
-        """
-        if agent.id in self.upgraded:  # by a task that held the lock before
+    async def _prepare(self, agent: Agent, path: str, key: bytes) -> None:
+        """Check a file before its first use; its owner gets a notice of missing changes."""
+        if agent.id in self.prepared:  # by a task that held the lock before
             return
         if await self._is_lost(agent.id):
             raise DatabaseUnreadable(f"The file {path!r} has no content.")
-        done = await self._run_internal(agent, "upgrade", path, key)
-        if done["renamed"]:
-            log.info("columns of a database renamed", extra={"agent_id": agent.id, "tables": len(done["renamed"])})
-            now = self.clock.now()
-            changed = [
-                f"{table}.{before} is now {after}"
-                for table, names in done["renamed"].items()
-                for before, after in names.items()
-            ]
-            views = listed(done["views"])
-            also = f" Saved views that use these columns have to be rewritten: {views}." if views else ""
-            await self._notice(
-                make_notice("columns_renamed", agent, now, changed=changed, snapshot=done["snapshot"], views=also)
+        hidden = (await self._run_internal(agent, "prepare", path, key))["hides_row_id"]
+        if hidden:
+            raise DatabaseLocked(
+                f"The database of agent {agent.name!r} is as version 0.1 wrote it: columns hide SQLite's row id "
+                f"({', '.join(hidden)}). Nothing was changed. Start 0.2 once, which renames them, then 0.3."
             )
         await self._report_missing(agent, path, key)
-        self.upgraded.add(agent.id)
+        self.prepared.add(agent.id)
 
     async def _report_missing(self, agent: Agent, path: str, key: bytes) -> None:
         """Add a notice if a file lacks changes that were written to it, as after a truncated journal."""
@@ -621,7 +624,7 @@ class AgentFiles:
 
     async def _put_aside(self, agent: Agent) -> DatabaseUnreadable:
         now = self.clock.now()
-        self.upgraded.discard(agent.id)
+        self.prepared.discard(agent.id)
         what = (
             "is missing"
             if not self.vault.has_database(agent.id)

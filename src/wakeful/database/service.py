@@ -11,7 +11,6 @@ from wakeful.agentdb.operations import OPERATIONS
 from wakeful.core.clock import Clock
 from wakeful.core.errors import WakefulError
 from wakeful.core.identity import Identity, check_owner, check_scope
-from wakeful.core.records import MemoryElsewhere
 from wakeful.core.resources import OutOfResources
 from wakeful.core.types import Agent
 from wakeful.core.zones import format_duration
@@ -46,18 +45,8 @@ class AgentData:
     async def names(self, agent: Agent) -> tuple[list[str], dict[str, list[str]]]:
         """Return the tables of an agent, and its views with their required parameters.
 
-        Both are empty without the toolset, and if the database is locked or in another data directory.
+        Both are empty without the toolset, and if the database is locked.
         """
-        try:
-            return await self._names(agent)
-        except MemoryElsewhere:
-            return [], {}
-
-    async def views_of(self, agent: Agent) -> dict[str, list[str]]:
-        """Return the names of an agent's views, with their required parameters."""
-        return (await self._names(agent))[1]
-
-    async def _names(self, agent: Agent) -> tuple[list[str], dict[str, list[str]]]:
         if "database" not in agent.toolsets:
             return [], {}
         try:
@@ -65,6 +54,10 @@ class AgentData:
         except (DatabaseLocked, DatabaseUnreadable):
             return [], {}
         return found["tables"], found["views"]
+
+    async def views_of(self, agent: Agent) -> dict[str, list[str]]:
+        """Return the names of an agent's views, with their required parameters."""
+        return (await self.names(agent))[1]
 
     async def undo_run(self, run_id: str, user_id: str, door: Door = "command") -> dict[str, Any]:
         """Restore the rows that a run wrote, except those changed since."""

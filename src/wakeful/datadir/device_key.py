@@ -11,7 +11,8 @@ from wakeful.core import device_key as core_device_key
 from wakeful.core.clock import Clock, SystemClock
 from wakeful.core.device_key import fingerprint, has_device_key, load_device_key, to_recovery_key
 from wakeful.core.errors import Conflict, NotFound
-from wakeful.datadir.earlier import MOVED_AGENTS, MOVED_FILE, STORE_FILE, check_empty_store
+from wakeful.datadir.files import MOVED_AGENTS, MOVED_FILE, STORE_FILE
+from wakeful.datadir.lost_data import check_empty_store
 from wakeful.datadir.unfinished_restore import finish_held
 from wakeful.delivery import web_push
 from wakeful.homes import directories

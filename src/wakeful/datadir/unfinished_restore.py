@@ -15,7 +15,7 @@ from wakeful.config.settings import Settings
 from wakeful.core.errors import Unavailable
 from wakeful.core.files import replace_file, sync_folder
 from wakeful.core.sources import FILE_NAME
-from wakeful.datadir.earlier import OURS, is_something
+from wakeful.datadir.files import OURS, is_something
 from wakeful.store.drivers.sqlite import hold
 
 RECORD = "restore.json"

@@ -38,12 +38,14 @@ from wakeful.core.resources import MIN_FREE, remedy_of
 from wakeful.core.sources import FILE_NAME, TOKEN_FILE
 from wakeful.core.zones import format_duration
 from wakeful.datadir.device_key import device_key_of
-from wakeful.datadir.earlier import STORE_FILE, check_device_key, check_empty_store, check_not_moved, is_first_start
+from wakeful.datadir.files import STORE_FILE
+from wakeful.datadir.lost_data import check_device_key, check_empty_store, check_not_moved, is_first_start
 from wakeful.homes import directories
 from wakeful.models.names import NoSuchModel
 from wakeful.models.providers import PROVIDERS
 from wakeful.store.drivers.sqlite import size_of
-from wakeful.store.migrate import load_migrations
+from wakeful.store.errors import StoreIsOlder
+from wakeful.store.migrate import load_migrations, with_baseline
 from wakeful.telemetry.logs import keep_quiet
 
 # The result of a check.
@@ -199,6 +201,10 @@ async def _check_postgres(url: str) -> Check:
 
 def _compare(applied: set[int], dialect: str, found: str) -> Check:
     known = {each.number for each in load_migrations(dialect)}
+    try:
+        applied = with_baseline(applied, dialect)
+    except StoreIsOlder as error:
+        return wrong("database", f"its schema ({max(applied)}) is of a version before 0.2", error.message)
     if applied - known:
         return wrong(
             "database",

@@ -1,8 +1,7 @@
-"""The data directory of this node, and agents whose files an earlier version has left in that of another one.
+"""The data directory of a node: its id, the device key that its files are encrypted with, and the node on it.
 
-On a shared store agents' databases and files are in PostgreSQL. Before that, an agent was bound to the data directory
-of one node. Until that node has moved the files into PostgreSQL, which it does when it starts, no other node may take
-the agent for one without files. With an embedded store these checks do nothing.
+`directory.json` in it has the id; it is created at the first start. On a shared store a row of `directories` and one of
+`nodes` tell the other nodes.
 """
 
 import asyncio
@@ -22,20 +21,20 @@ from wakeful.core.clock import Clock
 from wakeful.core.device_key import fingerprint
 from wakeful.core.errors import Unavailable
 from wakeful.core.files import draft_of, sync_folder
-from wakeful.core.records import Directory, MemoryElsewhere, NotMoved
 from wakeful.core.resources import remedy_of
 from wakeful.store.drivers.database import SideConnection
 from wakeful.store.rows import to_micros
 from wakeful.store.store import Store, Tx
 
-# `directory.json`, the file with the id of a data directory, created at first start.
-
+log = logging.getLogger(__name__)
 
 ID_FILE = "directory.json"
 _KEY = "device_key"
 _STARTED = "started_at"
 _STORE = "store"
 _MOVE = "move"
+
+_EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class DirectoryUnusable(Unavailable):
@@ -140,17 +139,12 @@ def _encode(stored: dict[str, Any]) -> bytes:
     return orjson.dumps(stored, option=orjson.OPT_APPEND_NEWLINE)
 
 
-log = logging.getLogger(__name__)
-
-_EVER = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 class OtherDeviceKey(Unavailable):
     code = "other_device_key"
 
 
 class Directories:
-    """The data directory of this node, and the agents bound to it or to another one."""
+    """The data directory of this node, and the device key that its files are encrypted with."""
 
     def __init__(
         self, store: Store, clock: Clock, data_dir: Path, device_key: bytes, owner: str, lease: timedelta
@@ -163,19 +157,17 @@ class Directories:
         self._fingerprint = fingerprint(device_key)
         self._owner = owner
         self.lease = lease
-        self._ours: set[str] = set()  # agents without files in another directory; no new ones are put there
-        self._unmoved: dict[str, str] = {}  # agents whose files here could not be moved, and why
         self.id = ""  # set by `enter`
 
     async def enter(self) -> None:
-        """Read the id of the data directory, compare device keys, and bind the agents that have files in it."""
+        """Read the id of the data directory, and compare its device key with ours and those of running nodes."""
         file = await asyncio.to_thread(load_directory, self._data_dir)
         self.id = file.id
         if self._store.is_shared:
             await self._register(file)
 
     async def arrive(self) -> None:
-        """Record that this node is running, and release the runs that waited for its directory."""
+        """Record that this node is running."""
         if not self._store.is_shared:
             return
         now = self._clock.now()
@@ -183,7 +175,6 @@ class Directories:
         async def work(tx: Tx) -> None:
             await tx.directories.delete_dead_nodes(self.alive_since(now))
             await tx.directories.see_node(self._owner, self.id, self._fingerprint, now)
-            await tx.directories.release_runs(self.id)
 
         await self._store.write(work)
 
@@ -199,46 +190,6 @@ class Directories:
             node = {"owner": self._owner, "directory_id": self.id, "key_fingerprint": self._fingerprint, "now": now}
             await connection.fetch("see_node", node)
             await connection.fetch("see_directory", {"id": self.id, "now": now})
-
-    async def check(self, agent_id: str) -> None:
-        """Raise if an agent's database and files are still in a data directory, and not in its home."""
-        if agent_id in self._unmoved:
-            raise NotMoved(agent_id, self._unmoved[agent_id])
-        if not self._is_ours(agent_id):
-            await self._store.read(lambda tx: self.check_here(tx, agent_id), is_single=True)
-
-    async def check_here(self, tx: Tx, agent_id: str) -> None:
-        """Raise if an agent's database and files are in another directory, as part of a transaction."""
-        if not self._is_ours(agent_id):
-            self._refuse_other(agent_id, await self.of_agent(tx, agent_id))
-
-    async def note_unmoved(self, agent_id: str, problem: str) -> None:
-        """Record that an agent's files are still in this directory, so that no node takes it for one without files."""
-        self._unmoved[agent_id] = problem
-        await self._store.write(lambda tx: tx.directories.bind(agent_id, self.id), is_repeatable=True)
-
-    async def note_moved(self, agent_id: str) -> None:
-        """Record that an agent's files were moved from this directory into its home."""
-        await self._store.write(lambda tx: tx.directories.unbind(agent_id, self.id), is_repeatable=True)
-
-    async def check_reachable(self, tx: Tx, agent_id: str) -> None:
-        """Raise if no running node has the agent's directory, so that its runs would only wait."""
-        if not self._is_ours(agent_id):
-            directory = await self.of_agent(tx, agent_id)
-            if directory is not None and directory.id != self.id and not directory.is_alive:
-                raise MemoryElsewhere(agent_id, directory)
-
-    async def of_agent(self, tx: Tx, agent_id: str) -> Directory | None:
-        """Return the directory that an agent is bound to."""
-        return await tx.directories.of_agent(agent_id, self.alive_since(self._clock.now()))
-
-    def _is_ours(self, agent_id: str) -> bool:
-        return not self._store.is_shared or agent_id in self._ours
-
-    def _refuse_other(self, agent_id: str, directory: Directory | None) -> None:
-        if directory is not None and directory.id != self.id:
-            raise MemoryElsewhere(agent_id, directory)
-        self._ours.add(agent_id)
 
     def alive_since(self, now: datetime) -> datetime:
         """Return the earliest time of a heartbeat that counts a node as running.

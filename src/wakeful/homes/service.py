@@ -98,7 +98,6 @@ class Homes:
         folder_of: Callable[[str], Path],
         device_key: bytes,
         owner: str,
-        check_moved: Callable[[str], Awaitable[None]],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -107,7 +106,6 @@ class Homes:
         self._folder_of = folder_of
         self._device_key = device_key
         self._owner = owner
-        self._check_moved = check_moved  # raises if the files of an agent are in a data directory of an earlier version
         self._caches: dict[str, _Cache] = {}
         self._known: dict[tuple[str, bool], KnownFiles] = {}  # by agent, and whether of the database
         self._new_keys: dict[str, bytes] = {}  # of the files of homes that have none yet
@@ -267,6 +265,10 @@ class Homes:
         await self.follow_erasing(agent_id)
         return home is not None and home.page_count > 0
 
+    def copied(self) -> set[str]:
+        """Return the agents of which something may be copied here."""
+        return {*self._caches, *(agent_id for agent_id, _ in self._known)}
+
     async def finish_erasing(self) -> None:
         """Erase homes of deleted agents that a crash has left."""
         for agent_id in await self._store.read(lambda tx: tx.homes.of_ended_agents()):
@@ -310,7 +312,6 @@ class Homes:
         return Path(self._vault.database_of(agent_id))
 
     async def _read(self, agent_id: str) -> Home | None:
-        await self._check_moved(agent_id)
         return await self._store.read(lambda tx: tx.homes.of_agent(agent_id), is_single=True)
 
     async def _take(self, agent_id: str, run_id: str | None, *, is_busy: bool) -> Home:
@@ -320,7 +321,6 @@ class Homes:
         if run_id is None:
             home = await self._read(agent_id)
         else:
-            await self._check_moved(agent_id)
             home = await self._store.read(
                 lambda tx: tx.homes.held_for_run(agent_id, self._owner, run_id), is_single=True
             )

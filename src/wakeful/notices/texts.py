@@ -13,7 +13,7 @@ from typing import Any, cast
 from wakeful.core import ids
 from wakeful.core.errors import Invalid, LimitReached
 from wakeful.core.labels import LOOP_ENDED, REASONS, REMEDY
-from wakeful.core.records import MCP_ELSEWHERE, MEMORY_ELSEWHERE
+from wakeful.core.records import MCP_ELSEWHERE
 from wakeful.core.texts import check_size
 from wakeful.core.types import Agent, Notice, Run, SetAside, User, Wake
 from wakeful.core.zones import write_time

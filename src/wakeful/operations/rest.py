@@ -70,15 +70,12 @@ async def healthz(request: Request) -> dict[str, str | bool]:
 async def readyz(request: Request, services: ServicesDep) -> JSONResponse:
     """Check that wakes are fired. A caller with a token is also told why they are not.
 
-    `held` lists runs that wait for another node. A node that drains is ready: it fires wakes, and others execute their
-    runs; then `draining` is true.
+    A node that drains is ready: it fires wakes, and others execute their runs; then `draining` is true.
     """
-    problems, held = list(request.app.state.find_problems()), list(request.app.state.find_held())
+    problems = list(request.app.state.find_problems())
     if not is_authenticated(request):
         return JSONResponse({"ok": not problems}, status_code=503 if problems else 200)
-    # Held runs do not make a node unready: this node works, and restarting it would not help.
-    body = {"ok": not problems, "problems": problems} | ({"held": held} if held else {})
-    body |= {"draining": True} if services.nodes.is_draining else {}
+    body = {"ok": not problems, "problems": problems} | ({"draining": True} if services.nodes.is_draining else {})
     return JSONResponse(body, status_code=503 if problems else 200)
 
 

@@ -11,7 +11,7 @@ from wakeful.core.clock import Clock
 from wakeful.core.errors import StoreUnavailable
 from wakeful.core.events import ErrorFrame, RunFrame, StepSaved
 from wakeful.core.labels import LOOP_ENDED
-from wakeful.core.records import MEMORY_ELSEWHERE, AwayDirectory, NodeIdentity, Outcome, say_where
+from wakeful.core.records import NodeIdentity, Outcome
 from wakeful.core.texts import title_of
 from wakeful.core.types import ClaimedRun, Decision, Message, Rules, Run, Wake
 from wakeful.core.values import replace
@@ -91,7 +91,6 @@ class Claims:
     async def claim(self, headless: int) -> list[Claimed]:
         """Claim every user's run whose session is free, and up to that number of headless ones."""
         now = self._clock.now()
-        directory_id = "" if self._directories is None else self._directories.id
         alive_since = None if self._directories is None else self._directories.alive_since(now)
 
         async def work(tx: Tx) -> list[Claimed]:
@@ -99,7 +98,6 @@ class Claims:
                 self.owner,
                 now,
                 self._lease,
-                directory_id,
                 alive_since,
                 messages=_MAX_USER_RUNS,
                 headless=headless,
@@ -410,55 +408,3 @@ async def record_failure(tx: Tx, run: Run, reason: str | None, error: str | None
         )
         await tx.notices.record([said])
         await tx.notices.add(make_notice("backoff", after, now, next=after.attempt_at))
-
-
-# Holds runs whose data directory no running node has, with one notice each, until such a node starts.
-
-
-_TOO_LONG = (
-    "The agent's database and files are in a data directory that no running node has. "
-    "Start the node with that directory, then continue this run."
-)
-
-
-class MemoryHolds:
-    def __init__(self, store: Store, clock: Clock, rules: Rules, directories: Directories) -> None:
-        self._store = store
-        self._clock = clock
-        self._rules = rules
-        self._directories = directories
-        self.away: Sequence[AwayDirectory] = ()  # found by the last sweep
-
-    async def sweep(self) -> None:
-        """Hold the runs whose directory has had no node for a lease; interrupt a user's run after ten minutes."""
-        now = self._clock.now()
-        since, own = self._directories.alive_since(now), self._directories.id
-        self.away = await self._store.read(lambda tx: tx.directories.away(since, own), is_single=True)
-        if not self.away:
-            return
-
-        async def work(tx: Tx) -> None:
-            for run in await tx.directories.hold_runs(since, own):
-                await self._note_hold(tx, run, now)
-            too_long_ago = now - self._rules.resume_chat_within
-            for run in await tx.directories.interrupt_messages(too_long_ago, own, _TOO_LONG, now):
-                if run.session_id is not None:
-                    tx.say(run.session_id, [ErrorFrame(message=_TOO_LONG, code=MEMORY_ELSEWHERE)], now, run_id=run.id)
-
-        await self._store.write(work)
-
-    async def _note_hold(self, tx: Tx, run: Run, now: datetime) -> None:
-        directory = await self._directories.of_agent(tx, run.agent_id)
-        assert directory is not None
-        where = say_where(run.agent_id, directory, since="{since}")
-        await tx.notices.add(make_notice(MEMORY_ELSEWHERE, run, now, where=where, since=directory.seen_at))
-        if run.wake_id is not None:
-            held = Decision(
-                wake_id=run.wake_id,
-                nominal_at=run.nominal_at,
-                at=now,
-                code=MEMORY_ELSEWHERE,
-                run_id=run.id,
-                detail={"directory": directory.id, "place": directory.place},
-            )
-            await tx.notices.record([held])

@@ -16,7 +16,6 @@ from wakeful.core.labels import Via, describe_door, stamp
 from wakeful.core.records import Attached, Image, Stopped
 from wakeful.core.texts import first_words
 from wakeful.core.types import Message, Rules, Run, RunUsage, Session
-from wakeful.homes.directories import Directories
 from wakeful.runs.brake import check_brake
 from wakeful.runs.rules import NotFromAWake, NothingToContinue, ReplacedByVersion, RunTexts, find_last_asked, texts_of
 from wakeful.runs.stopping import Stopping
@@ -49,10 +48,9 @@ class StopUncertain(Unavailable):
 
 
 class RunService:
-    def __init__(self, store: Store, stopping: Stopping, clock: Clock, rules: Rules, directories: Directories) -> None:
+    def __init__(self, store: Store, stopping: Stopping, clock: Clock, rules: Rules) -> None:
         self._store = store
         self._stopping = stopping
-        self._directories = directories
         self._clock = clock
         self._rules = rules
 
@@ -152,7 +150,6 @@ class RunService:
     ) -> tuple[Run, Message]:
         """Add a person's message and queue its run; refused while a run is running there."""
         await check_brake(tx, via, now, self._rules)
-        await self._directories.check_reachable(tx, session.agent_id)
         asked = Run(
             id=ids.new_id(now),
             agent_id=session.agent_id,
@@ -232,7 +229,6 @@ class RunService:
             await tx.sessions.get(run.session_id, user_id)
             if any(step.superseded_by is not None for step in await tx.sessions.steps_of(run_id)):
                 raise ReplacedByVersion(run_id)
-            await self._directories.check_reachable(tx, run.agent_id)
             busy = await tx.runs.unfinished_in(run.session_id)
             if busy is not None:
                 raise SessionBusy(busy)
@@ -250,9 +246,7 @@ class RunService:
         async def work(tx: Tx) -> Run:
             await check_brake(tx, via, now, self._rules)
             run = await tx.runs.get(run_id, user_id)
-            again = await run_again(tx, run, now, via)
-            await self._directories.check_reachable(tx, run.agent_id)
-            return again
+            return await run_again(tx, run, now, via)
 
         return await self._store.write(work)
 

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
@@ -68,6 +69,42 @@ class StoreIsNewer(Unavailable):
         super().__init__(
             f"The store was written by a newer Wakeful (schema {found}, this version knows {known}). "
             "Nothing was changed. Install the newer version again, or restore a backup made before the upgrade."
+        )
+
+
+class StoreIsOlder(Unavailable):
+    code = "store_is_older"
+
+    def __init__(self, found: int) -> None:
+        super().__init__(
+            f"The store was written by a version before 0.2 (schema {found}). Nothing was changed. Start 0.2 once, "
+            "then 0.3."
+        )
+
+
+class OlderNodesRunning(Unavailable):
+    """0.2 does not know the schema of 0.3: both at once would be wrong about what the other one writes."""
+
+    code = "older_nodes_running"
+
+    def __init__(self, names: Sequence[str], lease: timedelta) -> None:
+        super().__init__(
+            f"Nodes of 0.2 are running on this PostgreSQL database: {', '.join(names)}. Nothing was changed. Stop all "
+            "nodes, then start 0.3; one that was killed counts as running for "
+            f"{lease.total_seconds():.0f} seconds (lease_seconds)."
+        )
+
+
+class FilesNotInHomes(Unavailable):
+    """0.1 kept agents' files in the data directory of one node, from where 0.2 moves them into PostgreSQL."""
+
+    code = "files_not_in_homes"
+
+    def __init__(self, places: Sequence[tuple[str, str]]) -> None:
+        found = "; ".join(f"agent {agent_id!r} in {place!r}" for agent_id, place in places)
+        super().__init__(
+            f"The databases and files of these agents are not in PostgreSQL yet: {found}. Nothing was changed. Start "
+            "0.2 with that data directory once, which moves them, then 0.3."
         )
 
 

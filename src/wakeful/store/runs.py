@@ -200,7 +200,6 @@ class RunRows:
         owner: str,
         now: datetime,
         lease: timedelta,
-        directory_id: str = "",
         alive_since: datetime | None = None,
         *,
         messages: int,
@@ -210,16 +209,14 @@ class RunRows:
     ) -> list[Claimed]:
         """Claim up to that number of runs of each sort whose session is free; their once-wakes leave their slots.
 
-        On a shared store, only of agents whose MCP servers this node has, and whose files are not in another data
-        directory, as an earlier version may have left them. An agent's home comes along. While a node that was alive at
-        a time has it, other nodes leave it a moment to claim the run.
+        On a shared store, only of agents whose MCP servers this node has. An agent's home comes along. While a node
+        that was alive at a time has it, other nodes leave it a moment to claim the run.
         """
         at = to_micros(now)
         params = {
             "owner": owner,
             "now": at,
             "lease_until": to_micros(now + lease),
-            "directory_id": directory_id,
             "alive_since": at if alive_since is None else to_micros(alive_since),
             "warm_since": to_micros(now - WARM),
             "node": None if node is None else node.name,
@@ -374,8 +371,8 @@ class RunRows:
             self._statements.news.append(RunChanged(run_id, status, reason))
         return is_ended
 
-    async def shed_low(self, now: datetime, before: datetime, directory_id: str) -> list[Run]:
-        params = {"now": to_micros(now), "before": to_micros(before), "directory_id": directory_id}
+    async def shed_low(self, now: datetime, before: datetime) -> list[Run]:
+        params = {"now": to_micros(now), "before": to_micros(before)}
         shed = [RUNS.read(row) for row in await self._statements.fetch("shed_low_runs", params)]
         self._announce(shed)
         return shed

@@ -52,14 +52,6 @@ class PostgresSnapshot:
         self._connection = connection
         self.schema = schema  # the number of the last migration
 
-    async def agents_elsewhere(self) -> list[str]:
-        """Return the agents whose files are in the data directory of a node, and not in PostgreSQL yet."""
-        with errors_named():
-            if await self._connection.fetchval("SELECT to_regclass('agent_directories') IS NULL"):
-                return []
-            rows = await self._connection.fetch("SELECT agent_id FROM agent_directories ORDER BY agent_id")
-        return [row["agent_id"] for row in rows]
-
     async def tables(self) -> list[CopiedTable]:
         """Return the tables to copy, each after those that it refers to."""
         columns: dict[str, list[str]] = {}

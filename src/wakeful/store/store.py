@@ -1,7 +1,7 @@
 """The store: transactions over our tables, in either database."""
 
 from collections.abc import Callable, Coroutine, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from wakeful.core.errors import StoreUnavailable, WakefulError
@@ -15,7 +15,7 @@ from wakeful.store.drivers.sqlite_thread import Loss
 from wakeful.store.errors import StoreHealth
 from wakeful.store.homes import DirectoryRows, HomeRows
 from wakeful.store.hooks import HookRows
-from wakeful.store.migrate import CopyFirst, Migration, load_migrations, migrate
+from wakeful.store.migrate import LEASE, CopyFirst, Migration, load_migrations, migrate
 from wakeful.store.models import ModelRows
 from wakeful.store.nodes import BackupRows, MoveRows, NodeRows, PingRows, StorageRows
 from wakeful.store.notices import ChannelRows, Notices, PushRows
@@ -94,18 +94,19 @@ class Store:
         now: datetime,
         check_empty: Callable[[], None] = lambda: None,
         copy_first: CopyFirst | None = None,
+        lease: timedelta = LEASE,
     ) -> list[Migration]:
         """Open the database, bring its schema up to date, and return what that took.
 
         `check_empty` is called before anything is written to a store without agents, and may raise; for `copy_first`
-        see `migrate`.
+        and `lease` see `migrate`.
         """
         await self.database.open(check_empty)
         try:
             if not await self.database.has_agents():
                 await self._check_empty(check_empty)
             migrations = load_migrations(self.database.dialect)
-            applied = await migrate(self.database, migrations, to_micros(now), copy_first)
+            applied = await migrate(self.database, migrations, to_micros(now), copy_first, lease)
             if isinstance(self.database, SqliteDatabase):
                 self.loss = await self.database.find_loss()
             return applied

@@ -10,7 +10,6 @@ from wakeful.core.clock import Clock
 from wakeful.core.errors import StoreBusy
 from wakeful.core.labels import is_braked
 from wakeful.core.types import Decision, Pause, Rules, Run, Wake, is_bounded
-from wakeful.homes.directories import Directories
 from wakeful.notices.texts import make_notice
 from wakeful.runs.claims import add_loop_end_notice, end_wake, record_failure
 from wakeful.runs.rules import last_frame, recover
@@ -57,7 +56,6 @@ class Firing:
         rules: Rules,
         owner: str,
         batch: int = 64,
-        directories: Directories | None = None,  # None: a node without a data directory
         lease: timedelta = timedelta(seconds=30),
         observer: "FiringObserver | None" = None,
     ) -> None:
@@ -66,7 +64,6 @@ class Firing:
         self._rules = rules
         self._owner = owner
         self._batch = batch
-        self._directories = directories
         self._lease = lease
         self._observer = observer or FiringObserver()
 
@@ -191,10 +188,9 @@ class Firing:
         if self._clock.seconds_since_step() < self._rules.shed_after.total_seconds():
             return []  # they have not waited for the time that the clock was set by
         now = self._clock.now()
-        directory_id = "" if self._directories is None else self._directories.id
 
         async def work(tx: Tx) -> list[Run]:
-            shed = await tx.runs.shed_low(now, now - self._rules.shed_after, directory_id)
+            shed = await tx.runs.shed_low(now, now - self._rules.shed_after)
             for run in shed:
                 await end_wake(tx, run, "skipped", "no_slot", now)
             return shed

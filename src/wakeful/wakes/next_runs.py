@@ -9,7 +9,7 @@ from wakeful.core.clock import Clock
 from wakeful.core.errors import Unavailable
 from wakeful.core.labels import TOOL, Via, stamp, stamp_booked
 from wakeful.core.outside import ActingRun
-from wakeful.core.records import MemoryElsewhere, ViewsOf
+from wakeful.core.records import ViewsOf
 from wakeful.core.types import Agent, Rules, Run, Wake
 from wakeful.core.values import replace
 from wakeful.runs.brake import check_brake
@@ -94,8 +94,6 @@ class NextRuns:
     async def _check_views(self, names: Collection[str], agent: Agent) -> None:
         try:
             known = await self._views_of(agent)
-        except MemoryElsewhere:
-            raise  # another node can check them
         except Unavailable:  # a missing view is better than a run that is not booked
             return
         next_run_request.check_views(names, known)

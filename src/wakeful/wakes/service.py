@@ -15,7 +15,6 @@ from wakeful.core.texts import title_of
 from wakeful.core.types import Agent, Rules, Run, Session, Wake, is_schedule, kind_of
 from wakeful.core.values import replace
 from wakeful.core.zones import format_duration, load_zone
-from wakeful.homes.directories import Directories
 from wakeful.notices.texts import make_notice
 from wakeful.runs.brake import check_brake
 from wakeful.runs.claims import cancel_wake
@@ -40,9 +39,8 @@ class _NoRoom(Exception):
 
 
 class WakeService:
-    def __init__(self, store: Store, clock: Clock, rules: Rules, directories: Directories) -> None:
+    def __init__(self, store: Store, clock: Clock, rules: Rules) -> None:
         self._store = store
-        self._directories = directories
         self._clock = clock
         self._rules = rules
         # While PostgreSQL executes one batch, the next one can be collected.
@@ -161,7 +159,6 @@ class WakeService:
         async def work(tx: Tx) -> Run:
             await check_brake(tx, via, now, self._rules)
             wake = await tx.wakes.get(wake_id, user_id)
-            await self._directories.check_reachable(tx, wake.agent_id)
             await tx.wakes.mark_seen(wake_id, now)
             if wake.status == "queued":  # its run exists, and waits for a slot, its session or a pause
                 return (await tx.runs.hurry(wake_id))[0]

@@ -2,9 +2,11 @@
 
 import pytest
 
-from databases import KEY, Refused
+from databases import AT, KEY, QUOTA, Refused
 from wakeful.agentdb import file
-from wakeful.agentdb import migrate as agentdb_migrate
+from wakeful.agentdb.changelog import Who
+from wakeful.agentdb.open_database import OpenDatabase
+from wakeful.agentdb.schema import log_schema
 
 SHADOWS = ["rowid", "RowID", "oid", "OID", "_rowid_", "_ROWID_"]
 
@@ -90,89 +92,24 @@ def test_a_purge_takes_the_deleted_row_and_no_other(loose):
     assert notes(loose, show="all") == ["first", "third"]
 
 
-def test_the_first_open_renames_such_columns_once(loose):
-    loose.ask("define_view", name="v", sql="SELECT RowID FROM loose", description="", parameters=[], render="table",
-              pinned=None)  # fmt: skip
-    loose.ask("define_view", name="w", sql="SELECT note FROM loose", description="", parameters=[], render="table",
-              pinned=None)  # fmt: skip
-    loose.ask("update", table="loose", set={"RowID": "changed"}, row_ids=[3], run="run-2")
-    loose.at = "2026-03-03T12:00:00+00:00"
-    done = loose.ask("upgrade", actor="system", run=None)
-    assert done["renamed"] == {"loose": {"RowID": "RowID_2", "oid": "oid_2"}}
-    assert done["views"] == ["v"]
-    assert (loose.path.parent / "snapshots" / done["snapshot"]).exists()
-    assert loose.ask("upgrade", actor="system", run=None) == {"renamed": {}, "views": [], "snapshot": None}
-    last = loose.changes()[-1]
-    assert (last["op"], last["actor"], last["table_name"]) == ("schema", "system", "loose")
-    assert last["detail"]["renamed_columns"] == {"RowID": "RowID_2", "oid": "oid_2"}
-    assert loose.query("SELECT RowID_2, oid_2 FROM loose") == [["2", 7], ["1", 7], ["changed", 2]]
+def test_the_first_use_of_a_file_of_0_1_names_such_columns_and_changes_nothing(loose):
+    before = loose.query("SELECT RowID, oid, note FROM loose")
+    assert loose.ask("prepare", actor="system", run=None) == {"hides_row_id": ["loose.RowID", "loose.oid"]}
+    assert loose.query("SELECT RowID, oid, note FROM loose") == before
+    assert list(loose.path.parent.glob("snapshots/*")) == []
 
-    # Earlier changes are undone by the columns' current names.
+
+def test_the_first_use_of_another_file_names_none(tasks):
+    assert tasks.ask("prepare", actor="system", run=None) == {"hides_row_id": []}
+
+
+def test_a_run_is_undone_by_the_names_that_0_2_gave_to_such_columns(loose):
+    """0.2 has renamed them in place: its entry of the changelog has the old names and the new ones."""
+    loose.ask("update", table="loose", set={"note": "changed"}, row_ids=[3], run="run-2")
+    as_before(loose, "ALTER TABLE loose RENAME COLUMN note TO note_2")
+    opened = OpenDatabase(str(loose.path), KEY)
+    with opened.writer.writing(Who(at=AT, actor="system"), QUOTA, reserve=0):
+        log_schema(opened.writer, "loose", {"renamed_columns": {"note": "note_2"}, "snapshot": "x"})
+    opened.close()
     assert loose.ask("undo", run_id="run-2", actor="user", run=None)["undone"] == 1
-    assert loose.query("SELECT RowID_2 FROM loose WHERE note = 'third'") == [["1"]]
-    assert loose.ask("verify")["intact"]
-
-
-def test_a_full_file_can_be_upgraded_too(loose):
-    loose.quota = 32 * 4096
-
-    def fill():
-        while True:
-            loose.ask("insert", table="loose", rows=[{"note": "x" * 900}] * 10)
-
-    with pytest.raises(Refused, match="full"):
-        fill()
-    assert loose.ask("upgrade", actor="system", run=None)["renamed"]
-
-
-@pytest.mark.parametrize(
-    ("table", "sql", "expected"),
-    [
-        (
-            "rowid",
-            "CREATE TABLE rowid(id INTEGER, 'x', rowid TEXT CHECK (rowid <> 'rowid' AND [RowId] > 1)) STRICT",
-            'CREATE TABLE rowid(id INTEGER, \'x\', "n" TEXT CHECK ("n" <> \'rowid\' AND "n" > 1)) STRICT',
-        ),
-        (
-            "rowid",
-            'CREATE INDEX rowid ON rowid ("rowid") WHERE rowid > 1',
-            'CREATE INDEX rowid ON rowid ("n") WHERE "n" > 1',
-        ),
-        (
-            "t",
-            "CREATE TABLE t (a REFERENCES rowid (rowid) ON DELETE CASCADE, rowid -- rowid\n)",
-            'CREATE TABLE t (a REFERENCES rowid ("n") ON DELETE CASCADE, rowid -- rowid\n)',
-        ),
-        (
-            "rowid",
-            "CREATE TABLE rowid (rowid REFERENCES t (rowid), b DEFAULT 'a''s rowid', FOREIGN KEY (rowid) REFERENCES t)",
-            "CREATE TABLE rowid (\"n\" REFERENCES t (rowid), b DEFAULT 'a''s rowid', FOREIGN KEY (\"n\") REFERENCES t)",
-        ),
-    ],
-)
-def test_new_names_reach_every_place_of_the_schema(table, sql, expected):
-    assert agentdb_migrate.rewrite(sql, table, {"rowid": {"rowid": "n"}}) == expected
-
-
-def test_keys_and_indexes_over_such_a_column_stay(tasks):
-    as_before(
-        tasks,
-        "CREATE TABLE parents (rowid TEXT UNIQUE CHECK (rowid <> ''), _created_at TEXT, _updated_at TEXT,"
-        " _deleted_at TEXT);"
-        "CREATE TABLE children (id INTEGER PRIMARY KEY, parent REFERENCES parents (rowid) ON UPDATE CASCADE,"
-        " _created_at TEXT, _updated_at TEXT, _deleted_at TEXT);"
-        "CREATE INDEX by_rowid ON parents (rowid) WHERE rowid > 'a'",
-    )
-    tasks.ask("insert", table="parents", rows=[{"rowid": "p"}])
-    tasks.ask("insert", table="children", rows=[{"parent": "p"}])
-    assert tasks.ask("upgrade", actor="system", run=None)["renamed"] == {"parents": {"rowid": "rowid_2"}}
-    with pytest.raises(Refused, match="FOREIGN KEY"):
-        tasks.ask("insert", table="children", rows=[{"parent": "nobody"}])
-    with pytest.raises(Refused, match="CHECK"):
-        tasks.ask("insert", table="parents", rows=[{"rowid_2": ""}])
-    tasks.ask("update", table="parents", set={"rowid_2": "q"}, row_ids=[1])
-    assert tasks.query("SELECT parent FROM children") == [["q"]]
-    tasks.close()
-    connection = file.connect(str(tasks.path), KEY)
-    assert connection.execute("PRAGMA integrity_check").get == "ok"
-    connection.close()
+    assert loose.query("SELECT note_2 FROM loose WHERE RowID = '1' AND oid = 2") == [["third"]]

@@ -1,4 +1,4 @@
-"""Agents whose files an earlier version has left in a data directory wait until its node has moved them."""
+"""The id and the device key of a data directory, and stores that were left behind."""
 
 import asyncio
 import json
@@ -7,22 +7,20 @@ import sqlite3
 import asyncpg
 import pytest
 
-from harness import HOUR, MINUTE, SECOND, Harness
+from harness import Harness
 from wakeful.app.building import build
 from wakeful.config.settings import Settings
 from wakeful.core.device_key import load_device_key, to_recovery_key
 from wakeful.core.errors import Conflict, Unavailable
-from wakeful.core.records import MemoryElsewhere
 from wakeful.database.files import By
 from wakeful.datadir.device_key import restore_device_key, rotate_device_key
 
 COLUMNS = [{"name": "title", "type": "text"}]
-LEASE = 30 * SECOND
 
 
 @pytest.fixture
 async def harness(tmp_path, swept_postgres_url):
-    """A world whose own node is here; `there` makes nodes on another disk."""
+    """A world whose node is on PostgreSQL."""
     settings = {"data_dir": tmp_path / "here", "config_dir": tmp_path / "config", "database_url": swept_postgres_url}
     harness = Harness(settings)
     async with harness.node.opened():
@@ -30,231 +28,8 @@ async def harness(tmp_path, swept_postgres_url):
         yield harness
 
 
-@pytest.fixture
-async def there(harness, tmp_path):
-    """A node with a data directory of its own."""
-    node = harness.another_node(data_dir=tmp_path / "there")
-    async with node.opened():
-        yield node
-
-
 async def make_table(node, agent):
     return await node.services.data.run(By(agent=agent), "create_table", name="tasks", purpose="x", columns=COLUMNS)
-
-
-async def agent_of(node, harness, **changes):
-    """Add an agent and bind it to a node's data directory, as an earlier version did with its first file."""
-    agent = await harness.add_agent(toolsets=("database",), **changes)
-    directory = node.services.directories.id
-    await node.store.write(lambda tx: tx.directories.bind(agent.id, directory))
-    return agent
-
-
-async def turn(node):
-    await node.engine.scheduler.turn()
-    await node.engine.runner.turn()
-    await node.engine.runner.idle()
-
-
-# ── One memory ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-async def test_a_second_node_makes_no_second_database(harness, there, tmp_path):
-    agent = await agent_of(harness.node, harness)
-    for ask in (
-        make_table(there, agent),
-        there.services.data.run(By(agent=agent), "schema"),
-        there.services.data.run(By(agent=agent), "query", sql="SELECT 1"),
-        there.services.data.files.state(agent),
-        there.services.data.files.rotate_key(By(agent=agent)),
-        there.services.data.files.erase(agent),
-        there.services.data.files.bring_files(agent.id),
-        there.services.data.files.save_files(agent.id),
-    ):
-        with pytest.raises(MemoryElsewhere, match="here"):
-            await ask
-    assert list((tmp_path / "there" / "agents").iterdir()) == []
-
-
-# ── Claiming ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-async def test_a_run_goes_to_a_node_with_its_agents_directory(harness, there):
-    bound, free = await agent_of(harness.node, harness), await harness.add_agent()
-    wakes = [await harness.book(agent=agent, at=harness.clock.now() + MINUTE) for agent in (bound, free)]
-    harness.clock.advance(MINUTE)
-    await turn(there)
-    assert [ran.run.wake_id for ran in harness.executor.ran] == [wakes[1].id]
-    await turn(harness.node)
-    assert [ran.run.wake_id for ran in harness.executor.ran] == [wakes[1].id, wakes[0].id]
-
-
-async def test_a_message_goes_to_a_node_with_its_agents_directory(harness, there):
-    agent = await agent_of(harness.node, harness)
-    await harness.node.services.directories.arrive()
-    session = await harness.session(agent)
-    run = await there.runs.ask(session.id, harness.user.id, "Hello")
-    await turn(there)
-    assert (await harness.run(run.id)).status == "queued"
-    await turn(harness.node)
-    assert (await harness.run(run.id)).status == "success"
-
-
-async def test_a_node_on_the_same_directory_takes_over(harness, there):
-    agent = await agent_of(harness.node, harness)
-    wake = await harness.book(agent=agent, at=harness.clock.now() + MINUTE)
-    harness.clock.advance(MINUTE)
-    second = harness.another_node()
-    async with second.opened():
-        await turn(second)
-    assert [run.status for run in await harness.runs_of(wake)] == ["success"]
-
-
-async def test_a_session_is_not_handed_over_in_mid_run_to_an_agent_whose_memory_is_elsewhere(harness, there):
-    other = await agent_of(there, harness, name="Other")
-    agent = await harness.add_agent(profiles=(other.id,))
-    session = await harness.session(agent)
-    run = await harness.node.runs.ask(session.id, harness.user.id, "Hello")
-    with pytest.raises(MemoryElsewhere, match="there"):
-        await harness.node.services.profiles.switch(run, agent, "Other", ())
-    assert (await harness.node.sessions.get(session.id, harness.user.id)).agent_id == agent.id
-
-
-# ── Held ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-async def away(harness, there):
-    """An agent whose directory had a node, which is gone."""
-    agent = await agent_of(there, harness)
-    await there.services.directories.arrive()
-    await there.services.directories.leave()
-    return agent
-
-
-async def codes(harness):
-    return [notice.code for notice in await harness.notices()]
-
-
-async def test_a_wake_whose_directory_is_away_is_held_and_runs_when_it_is_back(harness, there, away):
-    wake = await harness.book(agent=away, at=harness.clock.now() + HOUR, on_miss="skip")
-    harness.clock.advance(HOUR)
-    await harness.turn()
-    for _ in range(3):
-        await harness.hold_runs()
-    [run] = await harness.runs_of(wake)
-    assert (run.status, run.reason) == ("queued", "memory_elsewhere")
-    assert await codes(harness) == ["memory_elsewhere"]
-    assert [said.code for said in await harness.why(wake)].count("memory_elsewhere") == 1
-    assert harness.node.engine.readiness().is_ready
-    [held] = harness.node.engine.held()
-    assert (held["reason"], held["directory"], held["agents"]) == (
-        "memory_elsewhere",
-        there.services.directories.id,
-        1,
-    )
-    harness.clock.advance(5 * HOUR)
-    await harness.turn()
-    assert not harness.executor.ran
-
-    await there.services.directories.arrive()
-    await turn(there)
-    [run] = await harness.runs_of(wake)
-    assert (run.status, run.reason, run.covers) == ("success", None, 1)
-    assert (await harness.wake(wake)).status == "fired"
-    await harness.hold_runs()
-    assert harness.node.engine.held() == []
-
-
-async def test_a_recurring_wake_that_is_held_waits_in_one_row_and_is_told_once(harness, there, away):
-    wake = await harness.book(agent=away, call_type="recurring", every=HOUR, at=harness.clock.now() + HOUR)
-    for _ in range(4):
-        harness.clock.advance(HOUR)
-        await harness.turn()
-        await harness.hold_runs()
-    [run] = await harness.runs_of(wake)
-    assert (run.status, run.reason, run.covers) == ("queued", "memory_elsewhere", 4)
-    assert await codes(harness) == ["memory_elsewhere"]
-    assert [said.code for said in await harness.why(wake)].count("memory_elsewhere") == 1
-
-
-async def test_each_time_the_directory_goes_away_there_is_a_notice(harness, there, away):
-    for _ in range(2):
-        await harness.book(agent=away, at=harness.clock.now() + HOUR)
-        harness.clock.advance(HOUR)
-        await harness.turn()
-        await harness.hold_runs()
-        await there.services.directories.arrive()
-        await turn(there)
-        await there.services.directories.leave()
-    assert await codes(harness) == ["memory_elsewhere"] * 2
-
-
-async def test_a_restart_of_a_node_is_no_absence(harness, there, away):
-    await harness.book(agent=away, at=harness.clock.now() + SECOND)
-    await there.services.directories.arrive()
-    await there.services.directories.leave()
-    harness.clock.advance(20 * SECOND)
-    await harness.turn()
-    await harness.hold_runs()
-    assert await codes(harness) == []
-
-
-async def test_a_person_is_told_at_once_that_the_agent_cannot_be_reached(harness, there, away):
-    session = await harness.session(away)
-    wake = await harness.book(agent=away)
-    for ask in (
-        harness.node.runs.ask(session.id, harness.user.id, "Hello"),
-        harness.node.wakes.run_now(wake.id, harness.user.id),
-    ):
-        with pytest.raises(MemoryElsewhere, match=r"there.*Start the node with that data directory"):
-            await ask
-    assert (await harness.wake(wake)).status == "pending"
-    await there.services.directories.arrive()
-    await harness.node.runs.ask(session.id, harness.user.id, "Hello")
-
-
-async def test_a_message_that_waits_for_a_directory_ends_after_ten_minutes_and_can_be_continued(harness, there, away):
-    session = await harness.session(away)
-    await there.services.directories.arrive()
-    run = await harness.node.runs.ask(session.id, harness.user.id, "Hello")
-    await there.services.directories.leave()
-    harness.clock.advance(9 * MINUTE)
-    await harness.hold_runs()
-    assert (await harness.run(run.id)).status == "queued"
-    harness.clock.advance(2 * MINUTE)
-    await harness.hold_runs()
-    ended = await harness.run(run.id)
-    assert (ended.status, ended.reason) == ("interrupted", "memory_elsewhere")
-    assert "Start the node" in (ended.error or "")
-    with pytest.raises(MemoryElsewhere):
-        await harness.node.runs.go_on(run.id, harness.user.id)
-    await there.services.directories.arrive()
-    await harness.node.runs.go_on(run.id, harness.user.id)
-    await turn(there)
-    assert (await harness.run(run.id)).status == "success"
-
-
-async def test_what_is_held_holds_up_nobody_else(harness, there, away):
-    """After a crash runs come back one at a time, and one that cannot come back must not be waited for."""
-    wakes = [
-        await harness.book(agent=agent, at=harness.clock.now() + MINUTE) for agent in (away, await harness.add_agent())
-    ]
-    harness.clock.advance(MINUTE)
-    await harness.node.engine.scheduler.turn()
-    await harness.sql("UPDATE runs SET is_resuming = 1, started_at = queued_at, fence = 1")
-    await harness.hold_runs()
-    await harness.work()
-    assert [ran.run.wake_id for ran in harness.executor.ran] == [wakes[1].id]
-
-
-async def test_a_low_run_that_is_held_is_not_dropped_for_want_of_a_slot(harness, there, away):
-    wake = await harness.book(agent=away, at=harness.clock.now() + MINUTE, priority="low")
-    harness.clock.advance(MINUTE)
-    await harness.turn()
-    harness.clock.advance(HOUR)
-    assert await harness.node.engine.firing.shed_low() == []
-    assert [run.status for run in await harness.runs_of(wake)] == ["queued"]
 
 
 # ── The id of a directory ───────────────────────────────────────────────────────────────────────────────────────────

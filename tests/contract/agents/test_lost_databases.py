@@ -33,7 +33,7 @@ async def by(harness, data):
     shutil.rmtree(folder)
     folder.with_name("copy").rename(folder)
     assert (folder / "db.sqlite-wal").stat().st_size
-    data.files.upgraded.clear()  # as after a start
+    data.files.prepared.clear()  # as after a start
     return by
 
 
@@ -144,7 +144,7 @@ async def test_a_journal_that_was_cut_is_told_once(harness, data, by, cut):
         os.truncate(journal, journal.stat().st_size // 2)
     for _ in range(2):
         await data.run(by, "query", sql="SELECT title FROM tasks")
-        data.files.upgraded.clear()
+        data.files.prepared.clear()
     [notice] = await told(harness)
     assert notice.code == "database_behind"
     assert "db.sqlite-wal" in notice.body

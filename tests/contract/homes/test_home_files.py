@@ -222,7 +222,10 @@ async def test_skills_and_instructions_that_a_person_saves_are_read_on_every_nod
         assert sorted((file.path, file.is_accepted) for file in files) == [("AGENTS.md", True), ("skills/tea.md", True)]
 
 
-async def test_a_deleted_agent_leaves_no_files(harness, there, postgres):
+@pytest.mark.parametrize("is_told", [True, False])
+async def test_a_deleted_agent_leaves_no_files(harness, there, postgres, monkeypatch, is_told):
+    if not is_told:  # the other node gets no news of it, as while its connection is lost
+        monkeypatch.setattr(there.services.data.files, "_drop_soon", lambda *_: None)
     agent = await harness.add_agent()
     await write(harness.node, agent, {"a.txt": b"a"})
     folder = await bring(there, agent)

@@ -19,7 +19,7 @@ from wakeful.agentdb import file as files
 from wakeful.agentdb.keys import Vault
 from wakeful.core.device_key import load_device_key
 from wakeful.database.files import By
-from wakeful.datadir.earlier import STORE_FILE
+from wakeful.datadir.files import STORE_FILE
 
 COLUMNS: list[dict[str, Any]] = [{"name": "title", "type": "text"}]
 

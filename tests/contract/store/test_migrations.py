@@ -13,7 +13,7 @@ from wakeful.core import ids
 from wakeful.core.errors import StoreUnavailable
 from wakeful.core.types import User
 from wakeful.datadir.device_key import database_of
-from wakeful.datadir.earlier import STORE_FILE
+from wakeful.datadir.files import STORE_FILE
 from wakeful.store.errors import StoreIsNewer
 from wakeful.store.migrate import Migration, load_migrations, migrate
 from wakeful.store.rows import to_micros
@@ -116,20 +116,6 @@ async def test_later_steps_are_applied_in_their_order(database, known):
     assert await numbers(database) == [each.number for each in [*known, *later]]
 
 
-async def test_a_run_that_ended_early_gets_its_reason_as_its_note(database, known):
-    await migrate(database, [each for each in known if each.number < 13], NOW)
-    for number, (status, reason) in enumerate(
-        [("success", "iteration_limit"), ("success", "overlap"), ("failed", "budget")]
-    ):
-        await database.run_script(
-            "INSERT INTO runs (id, agent_id, user_id, trigger, scheduled_by, nominal_at, covers, priority, turn, "
-            "status, reason, queued_at, fence, attempt, is_resuming) VALUES "
-            f"('{number}', 'a', 'u', 'wake', 'user', 0, 1, 'normal', 0, '{status}', '{reason}', 0, 1, 1, 0)"
-        )
-    await migrate(database, known, NOW)
-    assert await rows(database, "SELECT note FROM runs ORDER BY id") == [("iteration_limit",), (None,), (None,)]
-
-
 async def test_a_run_of_a_hook_and_what_it_booked_is_marked_with_the_hook(database, known):
     await migrate(database, [each for each in known if each.number < 40], NOW)
     for number, (door, name) in enumerate([("hook", 'de "ploys"'), ("hook", None), ("mcp", "laptop")]):
@@ -159,32 +145,6 @@ async def test_a_run_of_a_hook_and_what_it_booked_is_marked_with_the_hook(databa
         json.loads(sources) for (sources,) in await rows(database, "SELECT outside_sources FROM runs ORDER BY id")
     ]
     assert marked == [['hook:de "ploys"'], [], []]
-
-
-async def test_a_session_that_a_wake_began_without_a_label_gets_the_first_words_as_its_title(database, known):
-    await migrate(database, [each for each in known if each.number < 21], NOW)
-    brief = "Read the notes\nand say which of them are older than a week, the oldest of them first"
-    await database.run_script(
-        "INSERT INTO users (id, name, role, created_at) VALUES ('u', 'Ada', 'owner', 0);"
-        "INSERT INTO agents (id, user_id, name, timezone, self_scheduling, bounds, run_limit_seconds, created_at, "
-        "updated_at) VALUES ('a', 'u', 'Gardener', 'UTC', 1, '{}', 60, 0, 0);"
-        "INSERT INTO wakes (id, kind, agent_id, user_id, call_type, timezone, nominal_at, attempt_at, is_missed, "
-        "comment, instructions, priority, on_miss, scheduled_by, ephemeral, status, deferrals, failures, runs_started, "
-        f"version, created_at, updated_at) VALUES ('w', 'next_run', 'a', 'u', 'once', 'UTC', 0, 0, 0, '', '{brief}', "
-        "'normal', 'skip', 'agent', 0, 'fired', 0, 0, 1, 1, 0, 0);"
-        "INSERT INTO sessions (id, agent_id, user_id, title, origin_wake_id, created_at, updated_at) VALUES "
-        "('1', 'a', 'u', '', 'w', 0, 0), ('2', 'a', 'u', 'Garden', 'w', 0, 0), ('3', 'a', 'u', '', NULL, 0, 0), "
-        "('4', 'a', 'u', '', 'ephemeral', 0, 0);"
-        "INSERT INTO messages (id, session_id, position, role, content, created_at) VALUES "
-        "('m', '4', 1, 'user', 'Look at the shed', 0)"
-    )
-    await migrate(database, known, NOW)
-    assert await rows(database, "SELECT title FROM sessions ORDER BY id") == [
-        ("Read the notes and say which of them are older than a week,…",),
-        ("Garden",),
-        ("",),
-        ("Look at the shed",),
-    ]
 
 
 async def test_a_step_that_fails_leaves_nothing_of_itself_and_can_be_tried_again(database, known):

@@ -19,7 +19,7 @@ from harness import NOON, Harness
 from wakeful.core import ids
 from wakeful.core.errors import StoreUnavailable
 from wakeful.core.types import User
-from wakeful.datadir.earlier import STORE_FILE
+from wakeful.datadir.files import STORE_FILE
 from wakeful.store.errors import StoreFull, StoreInUse, StoreUnreadable
 
 HERE = Path(__file__).parent

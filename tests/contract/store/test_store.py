@@ -16,7 +16,7 @@ from wakeful.core.errors import StoreUnavailable
 from wakeful.core.events import News, SessionChanged, WakeChanged, WakeDueSooner
 from wakeful.core.records import Outcome
 from wakeful.core.types import Rules, User
-from wakeful.datadir.earlier import STORE_FILE
+from wakeful.datadir.files import STORE_FILE
 from wakeful.store.errors import BrokenReference
 from wakeful.store.wakes import NoSuchWake
 

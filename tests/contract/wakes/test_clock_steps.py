@@ -120,7 +120,7 @@ async def test_a_dead_nodes_run_is_taken_over_one_lease_after_a_step(harness, an
     assert await status_of(harness, wake) == "queued"
 
 
-async def test_a_step_does_not_make_another_nodes_directory_look_away(postgres_url, tmp_path):
+async def test_a_step_does_not_make_another_node_look_dead(postgres_url, tmp_path):
     settings = {"database_url": postgres_url, "data_dir": tmp_path / "a", "config_dir": tmp_path}
     harness = Harness(settings)
     other = harness.another_node(data_dir=tmp_path / "b")
@@ -128,13 +128,13 @@ async def test_a_step_does_not_make_another_nodes_directory_look_away(postgres_u
         await harness.settle_in()
         for node in (harness.node, other):
             await node.services.directories.arrive()
-        directory_id = other.services.directories.id
-        await other.store.write(lambda tx: tx.directories.bind(harness.agent.id, directory_id))
-        wake = await harness.book(at=NOON)
-        await harness.node.engine.scheduler.turn()
+            await node.services.nodes.arrive()
+
+        async def are_alive():
+            since = harness.node.services.directories.alive_since(harness.clock.now())
+            return [node.is_alive for node in await harness.node.store.read(lambda tx: tx.nodes.all(since))]
+
         harness.clock.step(HOUR)
-        await harness.hold_runs()
-        assert [(run.status, run.reason) for run in await harness.runs_of(wake)] == [("queued", None)]
+        assert await are_alive() == [True, True]
         harness.clock.advance(LEASE)
-        await harness.hold_runs()
-        assert [run.reason for run in await harness.runs_of(wake)] == ["memory_elsewhere"]
+        assert await are_alive() == [False, False]

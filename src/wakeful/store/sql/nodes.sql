@@ -50,7 +50,7 @@ LIMIT 1;
 -- Mark runs whose agent needs MCP servers that no running node has. Each comes back once, when it is marked.
 UPDATE runs SET reason = 'mcp_elsewhere'
 WHERE
-    status = 'queued' AND (reason IS NULL OR reason NOT IN ('memory_elsewhere', 'mcp_elsewhere'))
+    status = 'queued' AND (reason IS NULL OR reason <> 'mcp_elsewhere')
     AND (
         SELECT 1 FROM agents g
         WHERE

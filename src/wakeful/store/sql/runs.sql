@@ -27,7 +27,7 @@ ON CONFLICT DO NOTHING
 UPDATE runs
 SET
     covers = covers + :more,
-    reason = CASE WHEN reason IN ('memory_elsewhere', 'mcp_elsewhere') THEN reason ELSE :reason END
+    reason = CASE WHEN reason = 'mcp_elsewhere' THEN reason ELSE :reason END
 WHERE
     id = (SELECT r.id FROM runs r WHERE r.id = :id AND r.status = 'queued' /*postgres FOR UPDATE SKIP LOCKED */)
 RETURNING id;
@@ -109,21 +109,17 @@ ORDER BY queued_at DESC, id DESC LIMIT :most;
 -- held no longer, so nobody who writes without a pause can starve it. Paused agents' wakes take no room, but a run that
 -- had begun goes on. After a crash, runs come back one at a time, so that one that kills the process cannot use up the
 -- attempts of the others; one that was lost before it reached a call comes after those that got further. On a shared
--- store, runs of agents whose files are in another data directory are left to the nodes that have it, and those of agents
--- with MCP servers that this node does not have to the nodes that have them; one that waits for a node that is away
--- (reason memory_elsewhere or mcp_elsewhere) holds up no other run. One whose model did not answer waits for its next
--- try, and holds up no other either; a time that is too far ahead is from before the clock was set back. Runs of an agent with a home go where another run of
--- it is running, and for a moment to the live node that has its home. Rows that someone holds are passed over, be it the
--- run or the wake that begins with it: the node may be dead. The outer condition is checked again after a wait for
--- another node's lock.
+-- store, runs of agents with MCP servers that this node does not have are left to the nodes that have them; one that
+-- waits for a node that is away (reason mcp_elsewhere) holds up no other run. One whose model did not answer waits for
+-- its next try, and holds up no other either; a time that is too far ahead is from before the clock was set back. Runs
+-- of an agent go where another run of it is running, and for a moment to the live node that has its home. Rows that
+-- someone holds are passed over, be it the run or the wake that begins with it: the node may be dead. The outer
+-- condition is checked again after a wait for another node's lock.
 WITH people AS MATERIALIZED (
     SELECT r.id AS run_id, r.is_resuming AS is_resuming FROM runs r
     WHERE
         r.status = 'queued' AND r.trigger = 'message'
-        /*postgres AND COALESCE(
-            (SELECT d.directory_id FROM agent_directories d WHERE d.agent_id = r.agent_id LIMIT 1), :directory_id
-        ) = :directory_id
-        AND (
+        /*postgres AND (
             SELECT 1 FROM homes h
             WHERE h.agent_id = r.agent_id AND h.holder <> :owner AND (
                 (
@@ -149,7 +145,7 @@ WITH people AS MATERIALIZED (
                 SELECT 1 FROM runs f
                 WHERE
                     f.status = 'queued' AND f.trigger = 'message' AND f.is_resuming = 1
-                    /*postgres AND COALESCE(f.reason, '') NOT IN ('memory_elsewhere', 'mcp_elsewhere') */
+                    /*postgres AND f.reason IS DISTINCT FROM 'mcp_elsewhere' */
                     AND (f.lost_starts, f.queued_at, f.id) < (r.lost_starts, r.queued_at, r.id)
                     AND (SELECT 1 FROM runs b WHERE b.session_id = f.session_id AND b.status = 'running' LIMIT 1) IS NULL
                 LIMIT 1
@@ -161,10 +157,7 @@ WITH people AS MATERIALIZED (
     SELECT r.id AS run_id, r.wake_id AS wake_id FROM runs r
     WHERE
         r.status = 'queued' AND r.trigger <> 'message'
-        /*postgres AND COALESCE(
-            (SELECT d.directory_id FROM agent_directories d WHERE d.agent_id = r.agent_id LIMIT 1), :directory_id
-        ) = :directory_id
-        AND (
+        /*postgres AND (
             SELECT 1 FROM homes h
             WHERE h.agent_id = r.agent_id AND h.holder <> :owner AND (
                 (
@@ -196,7 +189,7 @@ WITH people AS MATERIALIZED (
             SELECT 1 FROM runs e
             WHERE e.session_id = r.session_id AND e.status = 'queued' AND e.id <> r.id
             AND (e.not_before IS NULL OR e.not_before <= :now)
-            /*postgres AND COALESCE(e.reason, '') NOT IN ('memory_elsewhere', 'mcp_elsewhere') */
+            /*postgres AND e.reason IS DISTINCT FROM 'mcp_elsewhere' */
             AND (
                 e.trigger = 'message' OR (e.trigger = 'run_now' AND r.trigger = 'wake')
                 OR (
@@ -219,7 +212,7 @@ WITH people AS MATERIALIZED (
                 SELECT 1 FROM runs f
                 WHERE
                     f.status = 'queued' AND f.trigger <> 'message' AND f.is_resuming = 1
-                    /*postgres AND COALESCE(f.reason, '') NOT IN ('memory_elsewhere', 'mcp_elsewhere') */
+                    /*postgres AND f.reason IS DISTINCT FROM 'mcp_elsewhere' */
                     AND (f.lost_starts, f.turn, f.nominal_at, f.id) < (r.lost_starts, r.turn, r.nominal_at, r.id)
                     AND (SELECT 1 FROM runs b WHERE b.session_id = f.session_id AND b.status = 'running' LIMIT 1) IS NULL
                     -- One that is not the first of its session cannot go, so nobody waits for it.
@@ -257,7 +250,7 @@ UPDATE runs
 SET
     status = 'running', owner = :owner, lease_until = :lease_until, fence = fence + 1, attempt = attempt + 1,
     has_called = 0, not_before = NULL,
-    reason = NULLIF(/*postgres NULLIF(NULLIF( */runs.reason/*postgres , 'memory_elsewhere'), 'mcp_elsewhere') */, 'outage'),
+    reason = NULLIF(/*postgres NULLIF( */runs.reason/*postgres , 'mcp_elsewhere') */, 'outage'),
     node = :node,
     -- Not before it was queued, though the clock of the node that queued it may be a little ahead of ours.
     started_at = COALESCE(started_at, CASE WHEN queued_at > :now THEN queued_at ELSE :now END)
@@ -450,9 +443,6 @@ UPDATE runs
 SET status = 'skipped', reason = 'no_slot', finished_at = :now
 WHERE
     status = 'queued' AND priority = 'low' AND trigger = 'wake' AND queued_at <= :before AND started_at IS NULL
-    /*postgres AND COALESCE(
-        (SELECT d.directory_id FROM agent_directories d WHERE d.agent_id = runs.agent_id LIMIT 1), :directory_id
-    ) = :directory_id */
     /*postgres AND reason IS DISTINCT FROM 'mcp_elsewhere' */
     AND NOT EXISTS (SELECT 1 FROM runs b WHERE b.session_id = runs.session_id AND b.status = 'running')
     AND NOT EXISTS (

@@ -16,7 +16,7 @@ from wakeful.core.device_key import fingerprint, load_device_key
 from wakeful.database.files import By
 from wakeful.datadir import set_aside as setting_aside
 from wakeful.datadir.device_key import rotate_device_key, show_recovery_key
-from wakeful.datadir.earlier import DeviceKeyMissing, StoreLeftBehind, StoreMissing
+from wakeful.datadir.lost_data import DeviceKeyMissing, StoreLeftBehind, StoreMissing
 from wakeful.datadir.set_aside import CannotSetAside, StoreHasContent, find_earlier, set_aside
 from wakeful.homes import directories
 from wakeful.store.drivers.sqlite import SqliteDatabase

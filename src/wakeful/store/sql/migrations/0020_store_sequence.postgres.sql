@@ -1,1 +1,0 @@
--- Nothing to do: PostgreSQL looks after its own journal.

@@ -1,1 +1,0 @@
--- Nothing to do: an embedded store has one node, and the files of its agents are where that node keeps them.
