@@ -13,7 +13,7 @@ from wakeful.core.device_key import is_recovery_key_unshown, to_recovery_key
 from wakeful.core.records import NodeIdentity
 from wakeful.core.types import Rules
 from wakeful.datadir.device_key import database_of, device_key_of
-from wakeful.datadir.earlier import check_device_key, check_not_moved
+from wakeful.datadir.lost_data import check_device_key, check_not_moved
 from wakeful.datadir.unfinished_restore import finish_restore
 from wakeful.homes.service import CacheFolder
 from wakeful.store.store import Store

@@ -30,7 +30,7 @@ from wakeful.backup.restored_store import Restored, settle_restored
 from wakeful.config.settings import Settings
 from wakeful.core.clock import SystemClock
 from wakeful.core.files import replace_file
-from wakeful.datadir.earlier import OURS, STORE_FILE, is_something
+from wakeful.datadir.files import OURS, STORE_FILE, is_something
 from wakeful.datadir.set_aside import check_movable, make_folder
 from wakeful.datadir.unfinished_restore import (
     NEW,

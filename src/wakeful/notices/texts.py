@@ -199,11 +199,6 @@ _OF_WAKES_AND_RUNS: Mapping[str, Template] = {
         "can approve exactly this call and run it again.",
         once=NEEDS_APPROVAL + ":{about.id}:{call_id}",  # read by call_to_approve
     ),
-    MEMORY_ELSEWHERE: Template(
-        title="An agent waits for its data directory",
-        body="{where} Its scheduled runs keep their place and start when that node is back.",
-        once=MEMORY_ELSEWHERE + ":{about.agent_id}:{since}",  # once each time it goes away
-    ),
     MCP_ELSEWHERE: Template(
         title="{agent.name} waits for its MCP servers",
         body="It uses {names}, and no running node has all of them in its settings. Add them to the settings of a node "
@@ -277,13 +272,6 @@ _OF_AGENTS: Mapping[str, Template] = {
         "built-in one is now called mcp_SERVER_TOOL.",
         once="tools_dropped:{about.id}",
     ),
-    # Two nodes had different databases for one agent, created by a version before homes.
-    "memory_forked": Template(
-        title="{about.name} had two different databases",
-        body="The longer one is used. The other, {other}, has {changes} changes; it is kept in {kept!r}, with its key."
-        "{where}",
-        once="memory_forked:{about.id}:{kept}",
-    ),
     # An agent's database is damaged in PostgreSQL; it was put into quarantine.
     "home_damaged": Template(
         title="{about.name}'s database is damaged in PostgreSQL",
@@ -313,13 +301,6 @@ _OF_AGENTS: Mapping[str, Template] = {
         body="Runs on two nodes have changed them at the same time. The first version has the name, and the other is "
         "kept beside it: {names}.",
         once="files_in_conflict:{about.id}:{now}",
-    ),
-    # Columns of an agent's database that hid SQLite's row id were renamed.
-    "columns_renamed": Template(
-        title="Columns of {about.name}'s database were renamed",
-        body="They were named like SQLite's row id, so a change of one row could affect others: {changed}. The rows "
-        "are unchanged; the snapshot {snapshot} is the file before the change.{views}",
-        once="columns_renamed:{about.id}:{snapshot}",
     ),
     "database_key_shown": Template(
         title="The key of {about.name}'s database was shown",
