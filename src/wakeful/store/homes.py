@@ -1,4 +1,4 @@
-"""Homes of agents in PostgreSQL: pages of their databases, under a fence."""
+"""Rows of agents' homes in PostgreSQL (pages and files, under a fence), and of data directories and their nodes."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime
