@@ -24,7 +24,7 @@ DAMAGES = {
     "half": lambda file: os.truncate(file, file.stat().st_size // 2),
     "short of its end": lambda file: os.truncate(file, file.stat().st_size - min(40_000, file.stat().st_size // 10)),
 }
-TELLING = {"store_behind", "database_unreadable", "database_behind", "memory_forked"}
+TELLING = {"store_behind", "database_unreadable", "database_behind"}
 
 
 def work_with(running: Running) -> None:
