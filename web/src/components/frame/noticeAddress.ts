@@ -11,7 +11,7 @@ export interface NoticeTarget {
 export function addressOf({ code, run_id, session_id, agent_id, view_ref }: NoticeTarget): string {
   if (view_ref && agent_id) return `/ui/agents/${agent_id}/views?view=${encodeURIComponent(view_ref)}`;
   if (code === "instructions_changed" && agent_id) return `/ui/agents/${agent_id}/configure#instructions`;
-  if (code === "storage_low" && agent_id) return `/ui/agents/${agent_id}/data`;
+  if ((code === "storage_low" || code === "columns_renamed") && agent_id) return `/ui/agents/${agent_id}/data`;
   if (session_id) return `/ui/sessions/${session_id}`;
   if (run_id) return `/ui/runs/${run_id}`;
   return agent_id ? `/ui/agents/${agent_id}` : "/ui/inbox";
