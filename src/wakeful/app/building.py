@@ -13,8 +13,8 @@ import httpx2
 from wakeful.agents import tools as agents_tools
 from wakeful.agents.service import AgentService
 from wakeful.agents.tools import profile_tools, skill_tools
-from wakeful.app.base import Base, build_base
-from wakeful.app.engine import Engine, Problem
+from wakeful.app.base import NodeBase, build_base
+from wakeful.app.engine import Alarm, Engine
 from wakeful.app.mcp_servers import build_mcp_servers
 from wakeful.app.services import build_services
 from wakeful.app.tracing import Traces, build_tracing
@@ -25,7 +25,6 @@ from wakeful.core.clock import Clock
 from wakeful.core.events import LookAgain, NodeChanged, RunQueued, StopAsked, WakeDueSooner
 from wakeful.core.labels import TOOLSETS
 from wakeful.core.records import Outcome
-from wakeful.core.resources import find_disk_shortage, find_shortages
 from wakeful.core.types import ClaimedRun, Rules, Run
 from wakeful.database import tools as database_tools
 from wakeful.database.service import DatabasePrompt
@@ -35,7 +34,7 @@ from wakeful.datadir.move import check_moves
 from wakeful.delivery import tools as delivery_tools
 from wakeful.delivery.pings import PING_SECONDS, HeartbeatPings
 from wakeful.delivery.process import ChannelProcess
-from wakeful.delivery.service import Notify, Outbox
+from wakeful.delivery.service import Notify
 from wakeful.hooks.service import HookPayloads
 from wakeful.http.services import Services
 from wakeful.loop import tools as loop_tools
@@ -49,7 +48,7 @@ from wakeful.models.by_name import Models
 from wakeful.models.check import ModelRequests, ModelTests
 from wakeful.models.service import ModelCatalog, ModelService
 from wakeful.nodes.service import check_shared_key
-from wakeful.operations.storage import OldData, Vacuum
+from wakeful.operations.storage import OldData
 from wakeful.operations.upkeep import Upkeep, report_loss
 from wakeful.runs.claims import Claims, MemoryHolds
 from wakeful.runs.executor import Executor
@@ -180,7 +179,6 @@ def build(
     tools = build_tools(base, services, catalog, fetcher)
     briefings = build_briefings(base, services)
     titles = Titles(briefings, services.sessions, services.runs, models, clock, services.metrics)
-    outbox = Outbox(store, clock, services.deliverer)
 
     def note_finished(run: ClaimedRun, outcome: Outcome) -> None:
         services.metrics.note_finished(run, outcome)
@@ -189,7 +187,7 @@ def build(
 
     traces = traces or build_tracing(base, services.metrics)
     executor = executor or build_loop(base, services, briefings, models, tools, traces.tracing)
-    engine = build_engine(base, services, outbox, executor, note_finished, traces.tracing)
+    engine = build_engine(base, services, executor, note_finished, traces.tracing)
     store.on(WakeDueSooner, lambda _: engine.scheduler.nudge())
     store.on(RunQueued, lambda _: engine.runner.nudge())
     store.on(StopAsked, lambda _: engine.runner.look_for_stops())
@@ -207,7 +205,7 @@ def build(
         await services.completions.aclose()
         await services.pings.aclose()
         await services.metrics.aclose()
-        await outbox.aclose()
+        await services.outbox.aclose()
         await services.push.aclose()
         await titles.stop()
         await parts.aclose()
@@ -234,7 +232,7 @@ def build(
     )
 
 
-def _choose_copy(base: Base, *, is_backed_up: bool) -> CopyFirst | None:
+def _choose_copy(base: NodeBase, *, is_backed_up: bool) -> CopyFirst | None:
     """Return how the store is copied before a migration; None: as a file, which the store does by itself."""
 
     async def back_up(schema: int) -> None:
@@ -249,9 +247,8 @@ def _choose_copy(base: Base, *, is_backed_up: bool) -> CopyFirst | None:
 
 
 def build_engine(
-    base: Base,
+    base: NodeBase,
     services: Services,
-    outbox: Outbox,
     executor: Executor,
     note_finished: Callable[[ClaimedRun, Outcome], None],
     tracing: Tracing,
@@ -283,27 +280,32 @@ def build_engine(
         is_full=lambda: runner.is_full,
         are_leases_behind=lambda: claims.is_behind,
     )
-    return Engine(
+    wrong_clock, zone_rules = WrongClock(store, clock), ZoneRules(store, clock)
+    upkeep = _upkeep(base, services)
+    alarm = Alarm(
         firing=firing,
         scheduler=scheduler,
+        claims=claims,
         runner=runner,
         heartbeat=LeaseHeartbeat(claims, runner.compare),
-        upkeep=_upkeep(base, services, outbox),
-        departures=services.departures,
-        directories=directories,
+        zone_rules=zone_rules,
         holds=MemoryHolds(store, clock, rules, directories),
-        nodes=services.nodes,
         mcp_holds=McpHolds(store, clock, rules, directories),
-        presence=services.presence,
-        search_index=services.search_index,
-        clock=clock,
-        is_shared=store.is_shared,
-        are_leases_behind=lambda: claims.is_behind,
-        find_problems=lambda: _find_problems(base, services),
-        heartbeat_pings=_heartbeat_pings(base, services),
-        webhooks=services.webhooks.outbox,
-        scheduled_backups=services.scheduled_backups,
     )
+    workers = (
+        wrong_clock,
+        zone_rules,
+        upkeep,
+        services.outbox,
+        services.data.files,
+        services.uploads,
+        services.models.catalog,
+        services.storage,
+        services.nodes,
+        services.scheduled_backups,
+    )
+    jobs = [job for worker in workers for job in worker.jobs()]
+    return Engine(base, services, alarm, upkeep, _heartbeat_pings(base, services), jobs)
 
 
 def _observe_firing(services: Services) -> FiringObserver:
@@ -316,15 +318,7 @@ def _observe_firing(services: Services) -> FiringObserver:
     return FiringObserver(on_decided=metrics.note_verdicts, on_recovered=note_recovered, on_shed=metrics.note_shed)
 
 
-def _find_problems(base: Base, services: Services) -> list[Problem]:
-    return [
-        *(Problem("store_unavailable", text) for text in filter(None, [base.store.health.problem])),
-        *(Problem("out_of_resources", text) for text in find_shortages()),
-        *(Problem("database_workers", text) for text in services.data.files.problems()),
-    ]
-
-
-def _heartbeat_pings(base: Base, services: Services) -> HeartbeatPings | None:
+def _heartbeat_pings(base: NodeBase, services: Services) -> HeartbeatPings | None:
     settings = base.settings
     if settings.heartbeat_url is None:
         return None
@@ -334,25 +328,10 @@ def _heartbeat_pings(base: Base, services: Services) -> HeartbeatPings | None:
     return HeartbeatPings(base.store, base.clock, process, url, services.metrics.note_ping)
 
 
-def _upkeep(base: Base, services: Services, outbox: Outbox) -> Upkeep:
-    return Upkeep(
-        base.store,
-        base.clock,
-        services.recalls,
-        outbox,
-        services.storage.retention,
-        services.data.files.finish_erasing,
-        services.uploads.remove_orphans,
-        base.owner,
-        WrongClock(base.store, base.clock),
-        ZoneRules(base.store, base.clock),
-        services.models.catalog.refresh,
-        OldData(base.store, base.clock, services.storage.retention, services.sessions.delete),
-        Vacuum(base.store, base.clock),
-        services.storage.measure_sizes,
-        base.node.name,
-        partial(find_disk_shortage, base.settings.data_dir),
-    )
+def _upkeep(base: NodeBase, services: Services) -> Upkeep:
+    retention = services.storage.retention
+    old_data = OldData(base.store, base.clock, retention, services.sessions.delete)
+    return Upkeep(base, services.recalls, retention, old_data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,7 +348,7 @@ class ModelParts:
         await self.models.aclose()
 
 
-def build_models(base: Base) -> ModelParts:
+def build_models(base: NodeBase) -> ModelParts:
     settings = base.settings
     setting = settings.model if "model" in settings.model_fields_set else None
     catalog = ModelCatalog(base.store, base.device_key, settings.models, setting)
@@ -387,13 +366,13 @@ def build_models(base: Base) -> ModelParts:
     return ModelParts(models=models, service=service, tests=tests)
 
 
-def build_briefings(base: Base, services: Services) -> Briefings:
+def build_briefings(base: NodeBase, services: Services) -> Briefings:
     data = DatabasePrompt(services.data.files, base.clock)
     return Briefings(base.store, base.clock, data.show_views, data.describe)
 
 
 def build_loop(
-    base: Base, services: Services, briefings: Briefings, models: Models, tools: Tools, tracing: Tracing
+    base: NodeBase, services: Services, briefings: Briefings, models: Models, tools: Tools, tracing: Tracing
 ) -> AgentLoop:
     return AgentLoop(
         briefings,
@@ -427,7 +406,7 @@ MAKERS: Mapping[str, Callable[[ToolDeps], Sequence[Tool]]] = {
 }
 
 
-def build_tools(base: Base, services: Services, catalog: ToolCatalog, fetcher: Fetcher) -> Tools:
+def build_tools(base: NodeBase, services: Services, catalog: ToolCatalog, fetcher: Fetcher) -> Tools:
     """Put every built-in tool into the catalog. Each toolset has one maker."""
     notify = Notify(base.store, base.clock, services.deliverer, services.hub, services.data.views_of)
     each_service = (getattr(services, field.name) for field in fields(services))

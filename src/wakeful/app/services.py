@@ -8,7 +8,7 @@ from wakeful.agentdb.keys import Vault
 from wakeful.agents.instruction_files import InstructionFiles
 from wakeful.agents.rules import Known
 from wakeful.agents.service import AgentService, Profiles
-from wakeful.app.base import Base
+from wakeful.app.base import NodeBase
 from wakeful.backup.contents import BackupSource
 from wakeful.backup.making import backup_plan, backup_source
 from wakeful.backup.service import Backups, ScheduledBackups
@@ -22,7 +22,7 @@ from wakeful.datadir.earlier import MOVED_AGENTS, MOVED_FILE
 from wakeful.delivery.pings import PING_SECONDS, Pings
 from wakeful.delivery.process import ChannelProcess
 from wakeful.delivery.push import Push
-from wakeful.delivery.service import Channels, Deliverer
+from wakeful.delivery.service import Channels, Deliverer, Outbox
 from wakeful.homes.directories import Directories
 from wakeful.homes.service import Homes
 from wakeful.hooks.receiving import Receiving
@@ -55,7 +55,7 @@ from wakeful.webhooks.service import WEBHOOK_SECONDS, WebhookOutbox, Webhooks
 
 
 def build_services(
-    base: Base, catalog: ToolCatalog, mcp_servers: McpServers, models: ModelService, ask_aside: AskAside
+    base: NodeBase, catalog: ToolCatalog, mcp_servers: McpServers, models: ModelService, ask_aside: AskAside
 ) -> Services:
     """Build every service. Some of them check tool names against the catalog, which is filled later."""
     settings, store, clock, rules = base.settings, base.store, base.clock, base.rules
@@ -93,6 +93,7 @@ def build_services(
         lambda agent: tools_inside({tool.name: tool.toolset for tool in catalog.shown_to(agent, None)}),
     )
     channels, push = _channels(base, metrics), _push(base, metrics)
+    deliverer = Deliverer(store, clock, channels, push, base.settings.public_address)
     source = backup_source(settings, store.database, base.device_key, clock, is_live=True)
     scheduled_backups = _scheduled_backups(base, source, metrics)
     departures = Departures(store, clock)
@@ -117,7 +118,7 @@ def build_services(
             answers_side_requests=settings.v1_side_requests == "answer",
         ),
         data=data,
-        deliverer=Deliverer(store, clock, channels, push, base.settings.public_address),
+        deliverer=deliverer,
         departures=departures,
         directories=directories,
         feed=feed,
@@ -131,6 +132,7 @@ def build_services(
         next_runs=next_runs,
         nodes=Nodes(store, clock, base.node, directories),
         notices=NoticeService(store, clock),
+        outbox=Outbox(store, clock, deliverer),
         pauses=PauseService(store, runs, clock),
         pings=_pings(base, metrics),
         presence=PresenceService(store, clock, base.owner),
@@ -165,7 +167,7 @@ def build_services(
     )
 
 
-def _scheduled_backups(base: Base, source: BackupSource, metrics: Metrics) -> ScheduledBackups:
+def _scheduled_backups(base: NodeBase, source: BackupSource, metrics: Metrics) -> ScheduledBackups:
     plan = backup_plan(base.settings)
     made = ScheduledBackups(base.store, base.clock, source, base.node.name, plan, metrics.note_backup)
     every = 0.0 if plan is None else plan.every.total_seconds()
@@ -184,7 +186,7 @@ def _to_seconds(at: datetime | None) -> float:
 
 
 def _agents(
-    base: Base, files: AgentFiles, departures: Departures, catalog: ToolCatalog, models: ModelCatalog
+    base: NodeBase, files: AgentFiles, departures: Departures, catalog: ToolCatalog, models: ModelCatalog
 ) -> AgentService:
     def known() -> Known:
         settings = base.settings
@@ -199,7 +201,7 @@ def _agents(
     return AgentService(base.store, base.clock, run_limit, files.erase_deleted, departures, known=known)
 
 
-def _moving_in(base: Base, directories: Directories, files: AgentFiles) -> MovingIn:
+def _moving_in(base: NodeBase, directories: Directories, files: AgentFiles) -> MovingIn:
     data_dir = base.settings.data_dir
 
     def find_kept() -> Path | None:
@@ -208,7 +210,7 @@ def _moving_in(base: Base, directories: Directories, files: AgentFiles) -> Movin
     return MovingIn(base.store, base.clock, directories, files, data_dir / "agents", find_kept)
 
 
-def _agent_files(base: Base, directories: Directories, metrics: Metrics) -> AgentFiles:
+def _agent_files(base: NodeBase, directories: Directories, metrics: Metrics) -> AgentFiles:
     settings, store = base.settings, base.store
     engine = DatabaseEngine(max(2, settings.agent_database_workers), on_wait=metrics.note_database_wait)
     name, text = "wakeful_database_workers", "Worker processes of agents' databases."
@@ -222,30 +224,30 @@ def _agent_files(base: Base, directories: Directories, metrics: Metrics) -> Agen
     return AgentFiles(store, base.clock, engine, vault, quota, settings.data_dir / "agents", homes)
 
 
-def _channels(base: Base, metrics: Metrics) -> Channels:
+def _channels(base: NodeBase, metrics: Metrics) -> Channels:
     private = base.settings.fetch_private_hosts
     return Channels(base.store, base.clock, _channel_process(base), private, metrics.note_deliveries)
 
 
-def _push(base: Base, metrics: Metrics) -> Push:
+def _push(base: NodeBase, metrics: Metrics) -> Push:
     private, process = base.settings.fetch_private_hosts, _channel_process(base)
     return Push(base.store, base.clock, base.device_key, process, private, metrics.note_deliveries)
 
 
-def _pings(base: Base, metrics: Metrics) -> Pings:
+def _pings(base: NodeBase, metrics: Metrics) -> Pings:
     private = base.settings.fetch_private_hosts
     process = ChannelProcess(private_hosts=private, seconds=PING_SECONDS)
     return Pings(base.store, base.clock, process, private, metrics.note_ping)
 
 
-def _webhooks(base: Base, metrics: Metrics) -> Webhooks:
+def _webhooks(base: NodeBase, metrics: Metrics) -> Webhooks:
     private, key = base.settings.fetch_private_hosts, base.device_key
     process = ChannelProcess(private_hosts=private, seconds=WEBHOOK_SECONDS)
     outbox = WebhookOutbox(base.store, base.clock, key, process, metrics.note_ping)
     return Webhooks(base.store, base.clock, key, outbox, private)
 
 
-def _channel_process(base: Base) -> ChannelProcess:
+def _channel_process(base: NodeBase) -> ChannelProcess:
     settings = base.settings
     return ChannelProcess(private_hosts=settings.fetch_private_hosts, seconds=settings.channel_timeout_seconds)
 

@@ -9,7 +9,7 @@ import logging
 import os
 import re
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Generator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Generator, Iterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,6 +25,7 @@ from wakeful.core.clock import Clock
 from wakeful.core.errors import Conflict, Unavailable, WakefulError
 from wakeful.core.files import sync_folder
 from wakeful.core.identity import Identity, OwnersOnly
+from wakeful.core.jobs import Job
 from wakeful.core.records import BackupState
 from wakeful.notices import texts as notices_texts
 from wakeful.store.store import Store, Tx
@@ -261,6 +262,9 @@ class ScheduledBackups:
     async def state(self) -> BackupState:
         self.last = await self._store.read(lambda tx: tx.backups.state(), is_single=True)
         return self.last
+
+    def jobs(self) -> Iterator[Job]:
+        yield Job(name="backups", every=LOOK_EVERY, run=self.look)
 
     async def look(self) -> None:
         """Make a backup if one is due and no other node makes it."""

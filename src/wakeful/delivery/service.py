@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,6 +12,7 @@ from wakeful.core.clock import Clock
 from wakeful.core.errors import StoreUnavailable
 from wakeful.core.events import NoticeAdded
 from wakeful.core.hub import Hub, user_topic
+from wakeful.core.jobs import Job
 from wakeful.core.outgoing import check_public
 from wakeful.core.records import ViewsOf
 from wakeful.core.types import Agent, Channel, Notice, Run
@@ -286,6 +287,9 @@ class Outbox:
         task = asyncio.ensure_future(self._deliver(news.notice_id))
         self._delivering.add(task)
         task.add_done_callback(self._delivering.discard)
+
+    def jobs(self) -> Iterator[Job]:
+        yield Job(name="deliveries", every=timedelta(minutes=1), run=self.sweep)
 
     async def sweep(self) -> None:
         """Deliver notices that a stopped node has left."""

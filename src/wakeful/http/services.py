@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wakeful.database.service import AgentData
     from wakeful.delivery.pings import Pings
     from wakeful.delivery.push import Push
-    from wakeful.delivery.service import Channels, Deliverer
+    from wakeful.delivery.service import Channels, Deliverer, Outbox
     from wakeful.homes.directories import Directories
     from wakeful.hooks.receiving import Receiving
     from wakeful.hooks.service import Hooks
@@ -74,6 +74,7 @@ class Services:
     next_runs: NextRuns
     nodes: Nodes
     notices: NoticeService
+    outbox: Outbox
     pauses: PauseService
     pings: Pings
     presence: PresenceService

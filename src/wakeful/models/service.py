@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol, TypeVar
 
 from wakeful.core import device_key as core_device_key
@@ -12,6 +12,7 @@ from wakeful.core.clock import Clock
 from wakeful.core.errors import StoreUnavailable, Unavailable, WakefulError
 from wakeful.core.events import LookAgain, ModelsChanged
 from wakeful.core.identity import Identity, check_fresh, check_owner
+from wakeful.core.jobs import Job
 from wakeful.core.records import Abilities, Model, ModelTest, StoredToolCalls
 from wakeful.models import rules
 from wakeful.models.providers import Provider, check_address
@@ -105,6 +106,10 @@ class ModelCatalog:
 
     def last_test(self, name: str) -> ModelTest | None:
         return self._tests.get(name)
+
+    def jobs(self) -> Iterator[Job]:
+        if self._store.is_shared:  # news of a change may have been lost
+            yield Job(name="models", every=timedelta(minutes=1), run=self.refresh)
 
     async def refresh(self) -> None:
         """Read the models from the store."""

@@ -5,13 +5,14 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from wakeful.core.clock import Clock
 from wakeful.core.identity import Identity, OwnersOnly
+from wakeful.core.jobs import Job
 from wakeful.core.search import IndexProgress
 from wakeful.sessions.search import SearchIndex
 from wakeful.store.drivers.sqlite import FreePages
@@ -117,6 +118,9 @@ class Storage:
             search_index=await self._search_index.progress(),
             sizes=sizes,
         )
+
+    def jobs(self) -> Iterator[Job]:
+        yield Job(name="sizes", every=timedelta(hours=1), run=self.measure_sizes, is_at_once=True)
 
     async def measure_sizes(self) -> Sizes:
         """Measure tables and agents, and pass the figures on to the metrics."""

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 from wakeful.core import ids
 from wakeful.core.clock import MAX_WAIT, Clock
 from wakeful.core.errors import Conflict, Invalid, LimitReached, StoreUnavailable, WakefulError
+from wakeful.core.jobs import Job
 from wakeful.core.types import Agent, Message, Pause, Rules, Run, Session, Upload, Wake
 from wakeful.database.files import AgentFiles
 from wakeful.homes.workspace import Workspace
@@ -98,6 +99,10 @@ class Uploads:
                 await self._agent_files.follow_erasing(agent_id)
             return
         await asyncio.to_thread(_remove, self._agents_folder, {session_id})
+
+    def jobs(self) -> Iterator[Job]:
+        if self._store.is_shared:  # another node may have deleted sessions that have files here
+            yield Job(name="uploads", every=timedelta(minutes=1), run=self.remove_orphans)
 
     async def remove_orphans(self) -> None:
         """Remove files of deleted sessions that a crash has left."""
