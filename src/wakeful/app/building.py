@@ -270,16 +270,7 @@ def build_engine(
         services.metrics.note_lease_lost,
         tracing,
     )
-    scheduler = Scheduler(
-        firing,
-        services.stopping,
-        clock,
-        settings.claim_batch,
-        lease=claims.lease,
-        on_queued=runner.nudge,
-        is_full=lambda: runner.is_full,
-        are_leases_behind=lambda: claims.is_behind,
-    )
+    scheduler = Scheduler(firing, services.stopping, runner, claims, clock, settings.claim_batch)
     wrong_clock, zone_rules = WrongClock(store, clock), ZoneRules(store, clock)
     upkeep = _upkeep(base, services)
     alarm = Alarm(
@@ -325,12 +316,12 @@ def _heartbeat_pings(base: NodeBase, services: Services) -> HeartbeatPings | Non
     url = settings.heartbeat_url.get_secret_value()
     # The author of the settings file may name a host of the own network.
     process = ChannelProcess(private_hosts=(*settings.fetch_private_hosts, host_of(url)), seconds=PING_SECONDS)
-    return HeartbeatPings(base.store, base.clock, process, url, services.metrics.note_ping)
+    return HeartbeatPings(base, process, url, services.metrics)
 
 
 def _upkeep(base: NodeBase, services: Services) -> Upkeep:
     retention = services.storage.retention
-    old_data = OldData(base.store, base.clock, retention, services.sessions.delete)
+    old_data = OldData(base.store, base.clock, retention, services.sessions)
     return Upkeep(base, services.recalls, retention, old_data)
 
 
@@ -385,7 +376,7 @@ def build_loop(
         services.data.files,
         services.notices,
         services.metrics,
-        HookPayloads(base.store, services.data.files, base.workspace_of),
+        HookPayloads(base, services.data.files),
         subagents=SubagentLimits(depth=base.settings.subagent_depth, per_run=base.settings.subagents_per_run),
         small_window=base.settings.small_window,
         asks_for_promises=base.settings.promise_reminders,

@@ -6,7 +6,6 @@ from pathlib import Path
 from wakeful.agentdb.engine import DatabaseEngine
 from wakeful.agentdb.keys import Vault
 from wakeful.agents.instruction_files import InstructionFiles
-from wakeful.agents.rules import Known
 from wakeful.agents.service import AgentService, Profiles
 from wakeful.app.base import NodeBase
 from wakeful.backup.contents import BackupSource
@@ -26,11 +25,10 @@ from wakeful.delivery.service import Channels, Deliverer, Outbox
 from wakeful.homes.directories import Directories
 from wakeful.homes.service import Homes
 from wakeful.hooks.receiving import Receiving
-from wakeful.hooks.rules import tools_inside
 from wakeful.hooks.service import Hooks
 from wakeful.http.services import Services
 from wakeful.mcp.servers import McpServers
-from wakeful.models.service import ModelCatalog, ModelService
+from wakeful.models.service import ModelService
 from wakeful.nodes.service import Nodes
 from wakeful.notices.service import NoticeService
 from wakeful.operations.metrics import Metrics
@@ -64,40 +62,24 @@ def build_services(
     directories = Directories(store, clock, settings.data_dir, base.device_key, base.owner, base.lease)
     metrics = Metrics(store, clock, base.node)
     files = _agent_files(base, directories, metrics)
-    instructions = InstructionFiles(store, clock, files, base.workspace_of)
-    uploads = Uploads(store, clock, files, settings.data_dir / "agents", base.workspace_of)
+    instructions = InstructionFiles(base, files)
+    uploads = Uploads(base, files)
     data = AgentData(store, files)
     wakes = WakeService(store, clock, rules, directories)
-    recalls = Recalls(store, wakes, clock, rules, catalog.names_for, data.names)
-    tools_of, prepare, skills_of = catalog.names_for, catalog.prepare, instructions.skills_of
-    schedules = Schedules(
-        store,
-        wakes,
-        clock,
-        rules,
-        tools_of,
-        prepare,
-        skills_of,
-        lambda: models.catalog.default,
-        models.catalog.provider_string,
-    )
-    next_runs = NextRuns(store, wakes, clock, rules, tools_of, data.views_of)
+    recalls = Recalls(base, wakes, catalog, data)
+    schedules = Schedules(base, wakes, catalog, instructions, models.catalog)
+    next_runs = NextRuns(base, wakes, catalog, data)
     stopping = Stopping(store, clock, rules)
     search_index = SearchIndex(store, clock)
     runs = RunService(store, stopping, clock, rules, directories)
-    receiving = Receiving(
-        store,
-        clock,
-        rules,
-        base.device_key,
-        lambda agent: tools_inside({tool.name: tool.toolset for tool in catalog.shown_to(agent, None)}),
-    )
-    channels, push = _channels(base, metrics), _push(base, metrics)
+    receiving = Receiving(base, catalog)
+    channels = Channels(base, _channel_process(base), metrics)
+    push = Push(base, _channel_process(base), metrics)
     deliverer = Deliverer(store, clock, channels, push, base.settings.public_address)
     source = backup_source(settings, store.database, base.device_key, clock, is_live=True)
     scheduled_backups = _scheduled_backups(base, source, metrics)
     departures = Departures(store, clock)
-    agents = _agents(base, files, departures, catalog, models.catalog)
+    agents = AgentService(base, settings, files, departures, catalog, models.catalog)
     return Services(
         accounts=Accounts(store, clock, departures),
         agenda=AgendaService(store, clock, rules),
@@ -122,7 +104,7 @@ def build_services(
         departures=departures,
         directories=directories,
         feed=feed,
-        hooks=Hooks(store, clock, base.device_key, receiving, tools_of, prepare),
+        hooks=Hooks(base, receiving, catalog),
         hub=hub,
         instructions=instructions,
         mcp_states=mcp_servers.states,
@@ -185,22 +167,6 @@ def _to_seconds(at: datetime | None) -> float:
     return 0.0 if at is None else at.timestamp()
 
 
-def _agents(
-    base: NodeBase, files: AgentFiles, departures: Departures, catalog: ToolCatalog, models: ModelCatalog
-) -> AgentService:
-    def known() -> Known:
-        settings = base.settings
-        return Known(
-            mcp_servers=settings.mcp,
-            tools=catalog.toolset_of(),
-            models=models.names,
-            database_mb=settings.agent_database_mb,
-        )
-
-    run_limit = timedelta(seconds=base.settings.run_limit_seconds)
-    return AgentService(base.store, base.clock, run_limit, files.erase_deleted, departures, known=known)
-
-
 def _moving_in(base: NodeBase, directories: Directories, files: AgentFiles) -> MovingIn:
     data_dir = base.settings.data_dir
 
@@ -224,27 +190,14 @@ def _agent_files(base: NodeBase, directories: Directories, metrics: Metrics) -> 
     return AgentFiles(store, base.clock, engine, vault, quota, settings.data_dir / "agents", homes)
 
 
-def _channels(base: NodeBase, metrics: Metrics) -> Channels:
-    private = base.settings.fetch_private_hosts
-    return Channels(base.store, base.clock, _channel_process(base), private, metrics.note_deliveries)
-
-
-def _push(base: NodeBase, metrics: Metrics) -> Push:
-    private, process = base.settings.fetch_private_hosts, _channel_process(base)
-    return Push(base.store, base.clock, base.device_key, process, private, metrics.note_deliveries)
-
-
 def _pings(base: NodeBase, metrics: Metrics) -> Pings:
-    private = base.settings.fetch_private_hosts
-    process = ChannelProcess(private_hosts=private, seconds=PING_SECONDS)
-    return Pings(base.store, base.clock, process, private, metrics.note_ping)
+    return Pings(base, ChannelProcess(private_hosts=base.private_hosts, seconds=PING_SECONDS), metrics)
 
 
 def _webhooks(base: NodeBase, metrics: Metrics) -> Webhooks:
-    private, key = base.settings.fetch_private_hosts, base.device_key
-    process = ChannelProcess(private_hosts=private, seconds=WEBHOOK_SECONDS)
-    outbox = WebhookOutbox(base.store, base.clock, key, process, metrics.note_ping)
-    return Webhooks(base.store, base.clock, key, outbox, private)
+    process = ChannelProcess(private_hosts=base.private_hosts, seconds=WEBHOOK_SECONDS)
+    outbox = WebhookOutbox(base, process, metrics)
+    return Webhooks(base.store, base.clock, base.device_key, outbox, base.private_hosts)
 
 
 def _channel_process(base: NodeBase) -> ChannelProcess:

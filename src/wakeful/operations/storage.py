@@ -15,6 +15,7 @@ from wakeful.core.identity import Identity, OwnersOnly
 from wakeful.core.jobs import Job
 from wakeful.core.search import IndexProgress
 from wakeful.sessions.search import SearchIndex
+from wakeful.sessions.service import SessionService
 from wakeful.store.drivers.sqlite import FreePages
 from wakeful.store.nodes import OldRun, StoredTexts
 from wakeful.store.sessions import NoSuchSession
@@ -202,11 +203,11 @@ DeleteSession = Callable[[str, str], Awaitable[None]]  # a session of a user
 
 
 class OldData:
-    def __init__(self, store: Store, clock: Clock, retention: Retention, delete_session: DeleteSession) -> None:
+    def __init__(self, store: Store, clock: Clock, retention: Retention, sessions: SessionService) -> None:
         self._store = store
         self._clock = clock
         self._retention = retention
-        self._delete_session = delete_session
+        self._sessions = sessions
 
     async def delete(self) -> None:
         """Delete what is older than it may be, in small transactions with a rest after each."""
@@ -229,7 +230,7 @@ class OldData:
             for session_id in found:
                 began = time.monotonic()
                 try:
-                    await self._delete_session(session_id, user_id)
+                    await self._sessions.delete(session_id, user_id)
                 except NoSuchSession:  # its user was first
                     continue
                 deleted += 1

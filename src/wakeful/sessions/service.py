@@ -18,6 +18,7 @@ from wakeful.core.jobs import Job
 from wakeful.core.types import Agent, Message, Pause, Rules, Run, Session, Upload, Wake
 from wakeful.database.files import AgentFiles
 from wakeful.homes.workspace import Workspace
+from wakeful.store.base import Base
 from wakeful.store.sessions import MESSAGE, page_of
 from wakeful.store.store import Store, Tx
 from wakeful.timing import lifecycle
@@ -57,24 +58,17 @@ _SESSION_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Uploads:
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        agent_files: AgentFiles,
-        agents_folder: Path,
-        workspace_of: Callable[[str], Path],
-    ) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, base: Base, agent_files: AgentFiles) -> None:
+        self._base = base
+        self._store = base.store
+        self._clock = base.clock
         self._agent_files = agent_files
-        self._agents_folder = agents_folder
-        self._workspace_of = workspace_of
+        self._agents_folder = base.data_dir / "agents"
 
     async def keep(self, session_id: str, user_id: str, files: Sequence[tuple[str, bytes]]) -> list[Upload]:
         """Save files under the names they were sent with, all or none."""
         agent = await self._store.read(lambda tx: agent_of(tx, session_id, user_id))
-        workspace = self._workspace_of(agent.id)
+        workspace = self._base.workspace_of(agent.id)
         kept: list[Upload] = []
 
         async def write() -> None:

@@ -1,24 +1,26 @@
 """Book, show, cancel and run an agent's next run."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
 from wakeful.agents.rules import within
-from wakeful.core.clock import Clock
 from wakeful.core.errors import Unavailable
 from wakeful.core.labels import TOOL, Via, stamp, stamp_booked
 from wakeful.core.outside import ActingRun
-from wakeful.core.records import MemoryElsewhere, ViewsOf
-from wakeful.core.types import Agent, Rules, Run, Wake
+from wakeful.core.records import MemoryElsewhere
+from wakeful.core.types import Agent, Run, Wake
 from wakeful.core.values import replace
+from wakeful.database.service import AgentData
 from wakeful.runs.service import check_brake
-from wakeful.store.store import Store, Tx
+from wakeful.store.base import Base
+from wakeful.store.store import Tx
 from wakeful.telemetry.tracing import current_traceparent
 from wakeful.timing import bounds, next_run
 from wakeful.timing.bounds import Clamped
 from wakeful.timing.lifecycle import RequestedTime
 from wakeful.timing.next_run import NextRunRequest
+from wakeful.toolbox.registry import ToolCatalog
 from wakeful.wakes.service import WakeService, describe_time, find_repeated, put_in_slot
 
 """Returns the views in an agent's database, with their required parameters."""
@@ -36,21 +38,13 @@ class BookedNextRun:
 
 
 class NextRuns:
-    def __init__(
-        self,
-        store: Store,
-        wakes: WakeService,
-        clock: Clock,
-        rules: Rules,
-        tools_of: Callable[[Agent], Collection[str]],
-        views_of: ViewsOf,
-    ) -> None:
-        self._store = store
+    def __init__(self, base: Base, wakes: WakeService, catalog: ToolCatalog, data: AgentData) -> None:
+        self._store = base.store
         self._wakes = wakes
-        self._clock = clock
-        self._rules = rules
-        self._tools_of = tools_of  # the names of the tools that an agent has
-        self._views_of = views_of
+        self._clock = base.clock
+        self._rules = base.rules
+        self._catalog = catalog
+        self._data = data
 
     async def book_in_run(
         self,
@@ -61,7 +55,7 @@ class NextRuns:
         approved: str | None = None,
     ) -> BookedNextRun:
         """Book a next run for an agent from inside a run, within its bounds; `approved` is one that it may replace."""
-        tools, by = within(self._tools_of(agent), only), ActingRun(run=run, approved=approved)
+        tools, by = within(self._catalog.names_for(agent), only), ActingRun(run=run, approved=approved)
         return await self._book(request, run.agent_id, run.user_id, TOOL, by, tools)
 
     async def book(self, request: NextRunRequest, agent_id: str, user_id: str, via: Via | None = None) -> BookedNextRun:
@@ -95,7 +89,7 @@ class NextRuns:
 
     async def _check_views(self, names: Collection[str], agent: Agent) -> None:
         try:
-            known = await self._views_of(agent)
+            known = await self._data.views_of(agent)
         except MemoryElsewhere:
             raise  # another node can check them
         except Unavailable:  # a missing view is better than a run that is not booked

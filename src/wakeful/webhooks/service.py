@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,6 +13,7 @@ import orjson
 from wakeful.core import ids
 from wakeful.core.addresses import host_of
 from wakeful.core.clock import Clock
+from wakeful.core.counters import SendCounters
 from wakeful.core.errors import StoreUnavailable
 from wakeful.core.events import WebhookQueued
 from wakeful.core.outgoing import check_public
@@ -21,6 +22,7 @@ from wakeful.delivery.process import ChannelProcess, WebhookRequest
 from wakeful.delivery.rules import Reply
 from wakeful.hooks import receiving, schemes
 from wakeful.hooks.rules import SecretUnreadable
+from wakeful.store.base import Base
 from wakeful.store.errors import insist
 from wakeful.store.store import Store, Tx
 from wakeful.webhooks import rules
@@ -41,19 +43,17 @@ class WebhookOutbox:
 
     def __init__(
         self,
-        store: Store,
-        clock: Clock,
-        device_key: bytes,
+        base: Base,
         process: ChannelProcess,
-        on_sent: Callable[[str, str], None] = lambda _kind, _outcome: None,
+        counters: SendCounters,
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._device_key = device_key
+        self._store = base.store
+        self._clock = base.clock
+        self._device_key = base.device_key
         self.process = process
-        self._on_sent = on_sent
+        self._counters = counters
         self._nudged = asyncio.Event()
-        store.on(WebhookQueued, lambda _: self._nudged.set())
+        base.store.on(WebhookQueued, lambda _: self._nudged.set())
 
     async def run(self) -> None:
         """Send what is due, for ever."""
@@ -128,7 +128,7 @@ class WebhookOutbox:
 
         # Until the store answers, so that no node sends it again.
         await insist(lambda: self._store.write(work, is_synced=False))
-        self._on_sent("webhook", "sent" if reply.error is None else "failed")
+        self._counters.note_ping("webhook", "sent" if reply.error is None else "failed")
         if reply.error is not None:
             fields = {"webhook_id": message.webhook_id, "message_id": message.id, "status": reply.status}
             log.warning("webhook message not sent", extra=fields | {"reason": reply.error})
