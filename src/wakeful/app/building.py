@@ -5,7 +5,7 @@ import logging
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache, partial
 
 import httpx2
@@ -400,8 +400,7 @@ MAKERS: Mapping[str, Callable[[ToolDeps], Sequence[Tool]]] = {
 def build_tools(base: NodeBase, services: Services, catalog: ToolCatalog, fetcher: Fetcher) -> Tools:
     """Put every built-in tool into the catalog. Each toolset has one maker."""
     notify = Notify(base.store, base.clock, services.deliverer, services.hub, services.data.views_of)
-    each_service = (getattr(services, field.name) for field in fields(services))
-    deps = ToolDeps(*each_service, notify, fetcher, _shell(base.settings))
+    deps = ToolDeps(*services.by_type.values(), notify, fetcher, _shell(base.settings))
     for name in TOOLSETS:
         catalog.add(MAKERS[name](deps))
     catalog.add(skill_tools(base.workspace_of, services.instructions))
