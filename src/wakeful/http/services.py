@@ -109,9 +109,9 @@ class Services:
     by_type: dict[type[Any], object] = field(init=False, repr=False, default_factory=dict[type[Any], object])
 
     def __post_init__(self) -> None:
-        self.by_type.update(
-            (type(each), each) for each in (getattr(self, one.name) for one in fields(self) if one.init)
-        )
+        for name in (each.name for each in fields(self) if each.init):
+            service: object = getattr(self, name)
+            self.by_type[type(service)] = service
 
     def __getitem__(self, wanted: type[T]) -> T:
         return cast("T", self.by_type[wanted])
