@@ -36,6 +36,17 @@ Script = Callable[[Run, Sequence[Message], Stop], AsyncIterator[RunEvent]]
 _new_stores: dict[bool, Path] = {}  # directories of nodes that were only started and stopped; by whether encrypted
 
 
+TIDYING = ("wrong-clock", "zone-rules", "forgotten-recalls", "deliveries", "deleted-agents", "uploads", "models")
+
+
+async def run_tidy_jobs(node: Wakeful) -> None:
+    """Do what the engine does each minute to finish what a crash, another node or a wrong clock left undone."""
+    for name in TIDYING:
+        for job in node.engine.jobs:
+            if job.name == name:
+                await job.run()
+
+
 @dataclass
 class Ran:
     """One execution, as the executor saw it."""

@@ -315,7 +315,7 @@ async def test_what_was_not_sent_is_sent(copy):
         """
         await asyncio.to_thread(execute, copy.settings, script)
         async with upgrading(copy) as server:
-            await server.node.engine.upkeep.outbox.sweep()
+            await server.node.services.outbox.sweep()
 
             async def have_come():
                 return {path for path, _ in arrived} == {"/webhook", "/channel"}

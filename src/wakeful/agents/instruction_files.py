@@ -6,11 +6,10 @@ left out, and the agent's user gets a notice.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from wakeful.core.clock import Clock
 from wakeful.core.errors import WakefulError
 from wakeful.core.records import Skill
 from wakeful.core.resources import OutOfResources
@@ -31,7 +30,8 @@ from wakeful.homes.instructions import (
 )
 from wakeful.homes.workspace import NoSuchPath, PathIsLink, Workspace, WorkspaceLimits
 from wakeful.notices.texts import make_notice
-from wakeful.store.store import Store, Tx
+from wakeful.store.base import Base
+from wakeful.store.store import Tx
 
 _LIMITS = WorkspaceLimits(bytes=1_000_000_000, file_bytes=MAX_INSTRUCTION_FILE, files=10_000)
 
@@ -48,17 +48,15 @@ class Instructions:
 class InstructionFiles:
     """Reads instruction files for prompts, and lets users list, save and accept them."""
 
-    def __init__(
-        self, store: Store, clock: Clock, agent_files: AgentFiles, workspace_of: Callable[[str], Path]
-    ) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, base: Base, agent_files: AgentFiles) -> None:
+        self._base = base
+        self._store = base.store
+        self._clock = base.clock
         self._agent_files = agent_files
-        self._workspace_of = workspace_of
 
     async def for_prompt(self, agent: Agent) -> Instructions:
         """Return the instructions for a prompt. An unaccepted file is left out, with one notice per content."""
-        files, problems = await asyncio.to_thread(_read_all, self._workspace_of(agent.id))
+        files, problems = await asyncio.to_thread(_read_all, self._base.workspace_of(agent.id))
         if not files and not problems:
             return Instructions()
         files = await self._compare(agent.id, files)
@@ -82,7 +80,7 @@ class InstructionFiles:
         """Return an agent's instruction files as they are on disk now, each with whether it is accepted."""
         await self._store.read(lambda tx: tx.agents.get(agent_id, user_id))
         await self._agent_files.bring_files(agent_id)
-        files, _ = await asyncio.to_thread(_read_all, self._workspace_of(agent_id))
+        files, _ = await asyncio.to_thread(_read_all, self._base.workspace_of(agent_id))
         return await self._compare(agent_id, files)
 
     async def accept(self, agent_id: str, user_id: str, path: str, digest: str) -> InstructionFile:
@@ -102,7 +100,7 @@ class InstructionFiles:
             raise InstructionsTooLong(path, len(data))
         await self._store.read(lambda tx: tx.agents.get(agent_id, user_id))
         await self._accept(agent_id, path, digest_of(data))  # before the file, so that no run finds it unaccepted
-        place, name = _place(self._workspace_of(agent_id), path)
+        place, name = _place(self._base.workspace_of(agent_id), path)
 
         async def write() -> None:
             await asyncio.to_thread(Workspace(place).write, name, data, append=False, limits=_LIMITS, may_instruct=True)
@@ -122,7 +120,7 @@ class InstructionFiles:
         """Accept all existing files, once after an upgrade from 0.1, which had no accepting."""
         for agent_id in await self._store.read(lambda tx: tx.instruction_files.agents_to_compare()):
             await self._agent_files.bring_files(agent_id)
-            files, _ = await asyncio.to_thread(_read_all, self._workspace_of(agent_id))
+            files, _ = await asyncio.to_thread(_read_all, self._base.workspace_of(agent_id))
             await self._store.write(lambda tx, agent_id=agent_id, files=files: self._accept_all(tx, agent_id, files))
 
     async def _accept_all(self, tx: Tx, agent_id: str, files: Sequence[InstructionFile]) -> None:

@@ -8,16 +8,19 @@ from fastapi import APIRouter, Path
 from pydantic import AwareDatetime, BeforeValidator, Field
 
 from wakeful.agents import rules
+from wakeful.agents.instruction_files import InstructionFiles
 from wakeful.agents.rules import MAX_DATABASE_MB, MAX_MODELS, MAX_SUBAGENTS
+from wakeful.agents.service import AgentService
 from wakeful.core.labels import hidden_toolsets
 from wakeful.core.types import Agent, Bounds, Budgets, ScheduleMode, ThinkingLevel
 from wakeful.homes.instructions import MAX_INSTRUCTION_FILE
 from wakeful.http.auth import Admin, Reader
 from wakeful.http.routes import DoorRoute
-from wakeful.http.services import ServicesDep
+from wakeful.http.services import Need, ServicesDep
 from wakeful.http.shapes import Deleted, Id, Label, PathId, RequestBody, Shape, Text, ToDollars, Zone, shape_of
 from wakeful.mcp.rules import McpState
 from wakeful.models.rest import ModelTrialShape
+from wakeful.models.service import ModelService
 from wakeful.timing.bounds import PRESETS, is_customised
 
 router = APIRouter(route_class=DoorRoute, tags=["agents"])
@@ -193,29 +196,29 @@ class NewAgent(AgentChange):
 
 
 @router.get("/agents")
-async def list_agents(caller: Reader, services: ServicesDep) -> AgentList:
+async def list_agents(caller: Reader, agents: Need[AgentService]) -> AgentList:
     """List the caller's agents."""
-    return AgentList(agents=[_to_body(agent) for agent in await services.agents.of_user(caller.user.id)])
+    return AgentList(agents=[_to_body(agent) for agent in await agents.of_user(caller.user.id)])
 
 
 @router.post("/agents", status_code=201)
-async def make_agent(caller: Admin, services: ServicesDep, asked: NewAgent) -> AgentShape:
+async def make_agent(caller: Admin, agents: Need[AgentService], asked: NewAgent) -> AgentShape:
     """Create an agent. Self-scheduling and the database are off by default."""
     changes = _changes(asked, PRESETS["reactive"], Budgets())
     changes.pop("name")
-    return _to_body(await services.agents.make(caller.user, asked.name, changes))
+    return _to_body(await agents.make(caller.user, asked.name, changes))
 
 
 @router.get("/agents/{agent_id}")
-async def get_agent(caller: Reader, services: ServicesDep, agent_id: PathId) -> AgentShape:
+async def get_agent(caller: Reader, agents: Need[AgentService], agent_id: PathId) -> AgentShape:
     """Show an agent."""
-    return _to_body(await services.agents.get(agent_id, caller.user.id))
+    return _to_body(await agents.get(agent_id, caller.user.id))
 
 
 @router.get("/agents/{agent_id}/usage")
-async def get_agent_usage(caller: Reader, services: ServicesDep, agent_id: PathId) -> AgentUsage:
+async def get_agent_usage(caller: Reader, agents: Need[AgentService], agent_id: PathId) -> AgentUsage:
     """Show an agent's usage today, and its limits."""
-    used = await services.agents.usage(agent_id, caller.user.id)
+    used = await agents.usage(agent_id, caller.user.id)
     spent, limits = used.spent, used.agent.budgets
     return AgentUsage(
         today=SpentShape.from_fields(spent, since=used.since),
@@ -226,14 +229,16 @@ async def get_agent_usage(caller: Reader, services: ServicesDep, agent_id: PathI
 
 
 @router.post("/agents/{agent_id}/test-model")
-async def test_agent_model(caller: Admin, services: ServicesDep, agent_id: PathId) -> ModelTrialShape:
+async def test_agent_model(
+    caller: Admin, agents: Need[AgentService], models: Need[ModelService], agent_id: PathId
+) -> ModelTrialShape:
     """Send a test request to an agent's model, with one tool. It does not count against any budget.
 
     Returns within about 20 seconds; the outcome `waiting` means that the test goes on, and that the same request
     returns its result.
     """
-    agent = await services.agents.get(agent_id, caller.user.id)
-    return ModelTrialShape.model_validate(await services.models.test_of_agent(agent.model))
+    agent = await agents.get(agent_id, caller.user.id)
+    return ModelTrialShape.model_validate(await models.test_of_agent(agent.model))
 
 
 @router.get("/tools")
@@ -243,19 +248,17 @@ async def list_tools(_caller: Reader, services: ServicesDep) -> ToolList:
 
 
 @router.patch("/agents/{agent_id}")
-async def change_agent(caller: Admin, services: ServicesDep, agent_id: PathId, asked: AgentChange) -> AgentShape:
+async def change_agent(caller: Admin, agents: Need[AgentService], agent_id: PathId, asked: AgentChange) -> AgentShape:
     """Change settings of an agent."""
     return _to_body(
-        await services.agents.change(
-            agent_id, caller.user, lambda before: _changes(asked, before.bounds, before.budgets)
-        )
+        await agents.change(agent_id, caller.user, lambda before: _changes(asked, before.bounds, before.budgets))
     )
 
 
 @router.delete("/agents/{agent_id}")
-async def delete_agent(caller: Admin, services: ServicesDep, agent_id: PathId) -> Deleted:
+async def delete_agent(caller: Admin, agents: Need[AgentService], agent_id: PathId) -> Deleted:
     """Delete an agent: its wakes are cancelled and its runs stopped. Its sessions can still be read."""
-    return Deleted(wakes_left=await services.agents.delete(agent_id, caller.user.id))
+    return Deleted(wakes_left=await agents.delete(agent_id, caller.user.id))
 
 
 NULLABLE = frozenset({"model", "thinking_level", "database_mb", "timezone"})  # null has a meaning
@@ -350,30 +353,28 @@ class Seen(RequestBody):
 
 
 @router.get("/agents/{agent_id}/instructions")
-async def list_instructions(caller: Reader, services: ServicesDep, agent_id: PathId) -> InstructionFileList:
+async def list_instructions(
+    caller: Reader, instructions: Need[InstructionFiles], agent_id: PathId
+) -> InstructionFileList:
     """List the files that instruct an agent (`AGENTS.md`, its skills), and whether each is accepted."""
-    found = await services.instructions.list(agent_id, caller.user.id)
+    found = await instructions.list(agent_id, caller.user.id)
     return InstructionFileList(files=[InstructionFileShape.model_validate(file) for file in found])
 
 
 @router.post("/agents/{agent_id}/instructions/{path:path}/accept")
 async def accept_instructions(
-    caller: Admin, services: ServicesDep, agent_id: PathId, path: FilePath, asked: Seen
+    caller: Admin, instructions: Need[InstructionFiles], agent_id: PathId, path: FilePath, asked: Seen
 ) -> InstructionFileShape:
     """Accept a file as it is, named by its digest, so that prompts use it."""
-    return InstructionFileShape.model_validate(
-        await services.instructions.accept(agent_id, caller.user.id, path, asked.digest)
-    )
+    return InstructionFileShape.model_validate(await instructions.accept(agent_id, caller.user.id, path, asked.digest))
 
 
 @router.put("/agents/{agent_id}/instructions/{path:path}")
 async def save_instructions(
-    caller: Admin, services: ServicesDep, agent_id: PathId, path: FilePath, asked: NewText
+    caller: Admin, instructions: Need[InstructionFiles], agent_id: PathId, path: FilePath, asked: NewText
 ) -> InstructionFileShape:
     """Write a file that instructs an agent. What a person saves is accepted."""
-    return InstructionFileShape.model_validate(
-        await services.instructions.save(agent_id, caller.user.id, path, asked.text)
-    )
+    return InstructionFileShape.model_validate(await instructions.save(agent_id, caller.user.id, path, asked.text))
 
 
 # MCP servers and their state; they are configured in the settings file only.

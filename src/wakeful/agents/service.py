@@ -1,24 +1,29 @@
 """Create, change, list and delete agents, and hand a session over to another one."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from wakeful.agents import rules
 from wakeful.agents.rules import asks_before
+from wakeful.config.settings import Settings
 from wakeful.core import ids
 from wakeful.core.clock import Clock
 from wakeful.core.events import ProfileSwitched
 from wakeful.core.types import Agent, ClaimedRun, Session, User
+from wakeful.database.files import AgentFiles
+from wakeful.models.catalog import ModelCatalog
 from wakeful.runs.claims import cancel_wake
 from wakeful.runs.departures import Departures
 from wakeful.sessions.service import SessionBusy
+from wakeful.store.base import Base
 from wakeful.store.runs import Spent
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes import Gone
 from wakeful.timing.bounds import PRESETS, local_day_start
 from wakeful.timing.next_run_request import SelfSchedulingOff
+from wakeful.toolbox.registry import ToolCatalog
 
 _PAGE = 1_000
 _OFF = "self_scheduling_off"
@@ -36,19 +41,30 @@ class UsageToday:
 class AgentService:
     def __init__(
         self,
-        store: Store,
-        clock: Clock,
-        run_limit: timedelta,
-        erase: Callable[[Agent], Awaitable[None]],
+        base: Base,
+        settings: Settings,
+        files: AgentFiles,
         departures: Departures,
-        known: Callable[[], rules.Known] = rules.Known,
+        catalog: ToolCatalog,
+        models: ModelCatalog,
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._run_limit = run_limit
-        self._known = known  # the tools and MCP servers that settings can name
+        self._store = base.store
+        self._clock = base.clock
+        self._settings = settings
+        self._run_limit = timedelta(seconds=settings.run_limit_seconds)
+        self._files = files
         self._departures = departures
-        self._erase = erase  # destroys an agent's database
+        self._catalog = catalog
+        self._models = models
+
+    def _known(self) -> rules.Known:
+        """Return the tools, MCP servers and models that an agent's settings can name."""
+        return rules.Known(
+            mcp_servers=self._settings.mcp,
+            tools=self._catalog.toolset_of(),
+            models=self._models.names,
+            database_mb=self._settings.agent_database_mb,
+        )
 
     async def add_user(self, user: User) -> User:
         await self._store.write(lambda tx: tx.agents.add_user(user))
@@ -168,7 +184,7 @@ class AgentService:
         agent, left = await self._store.write(work)
         if left:
             self._departures.left.set()
-        await self._erase(agent)
+        await self._files.erase_deleted(agent)
         return left
 
 

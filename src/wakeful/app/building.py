@@ -5,7 +5,7 @@ import logging
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, partial
 
@@ -14,8 +14,8 @@ import httpx2
 from wakeful.agents import tools as agents_tools
 from wakeful.agents.service import AgentService
 from wakeful.agents.tools import profile_tools, skill_tools
-from wakeful.app.base import Base, build_base
-from wakeful.app.engine import Engine, Problem
+from wakeful.app.base import NodeBase, build_base
+from wakeful.app.engine import Alarm, Engine
 from wakeful.app.mcp_servers import build_mcp_servers
 from wakeful.app.services import build_services
 from wakeful.app.tracing import Traces, build_tracing
@@ -26,7 +26,6 @@ from wakeful.core.clock import Clock
 from wakeful.core.events import LookAgain, NodeChanged, RunQueued, StopAsked, WakeDueSooner
 from wakeful.core.labels import TOOLSETS
 from wakeful.core.records import Outcome
-from wakeful.core.resources import find_disk_shortage, find_shortages
 from wakeful.core.types import ClaimedRun, Rules, Run
 from wakeful.database import tools as database_tools
 from wakeful.database.service import DatabasePrompt
@@ -37,7 +36,7 @@ from wakeful.datadir.move import check_moves
 from wakeful.delivery import tools as delivery_tools
 from wakeful.delivery.pings import PING_SECONDS, HeartbeatPings
 from wakeful.delivery.process import ChannelProcess
-from wakeful.delivery.service import Notify, Outbox
+from wakeful.delivery.service import Notify
 from wakeful.hooks.service import HookPayloads
 from wakeful.http.services import Services
 from wakeful.loop import tools as loop_tools
@@ -53,7 +52,7 @@ from wakeful.models.catalog import ModelCatalog
 from wakeful.models.service import ModelService
 from wakeful.models.trials import ModelTests
 from wakeful.nodes.service import check_shared_key
-from wakeful.operations.storage import OldData, Vacuum
+from wakeful.operations.storage import OldData
 from wakeful.operations.upkeep import Upkeep, report_loss
 from wakeful.runs.claims import Claims
 from wakeful.runs.executor import Executor
@@ -186,7 +185,6 @@ def build(
     tools = build_tools(base, services, catalog, fetcher)
     briefings = build_briefings(base, services)
     titles = Titles(briefings, services.sessions, services.runs, models, clock, services.metrics)
-    outbox = Outbox(store, clock, services.deliverer)
 
     def note_finished(run: ClaimedRun, outcome: Outcome) -> None:
         services.metrics.note_finished(run, outcome)
@@ -195,7 +193,7 @@ def build(
 
     traces = traces or build_tracing(base, services.metrics)
     executor = executor or build_loop(base, services, briefings, models, tools, traces.tracing)
-    engine = build_engine(base, services, outbox, executor, note_finished, traces.tracing)
+    engine = build_engine(base, services, executor, note_finished, traces.tracing)
     store.on(WakeDueSooner, lambda _: engine.scheduler.nudge())
     store.on(RunQueued, lambda _: engine.runner.nudge())
     store.on(StopAsked, lambda _: engine.runner.look_for_stops())
@@ -213,7 +211,7 @@ def build(
         await services.completions.aclose()
         await services.pings.aclose()
         await services.metrics.aclose()
-        await outbox.aclose()
+        await services.outbox.aclose()
         await services.push.aclose()
         await titles.stop()
         await parts.aclose()
@@ -240,7 +238,7 @@ def build(
     )
 
 
-def _choose_copy(base: Base, *, is_backed_up: bool) -> CopyFirst | None:
+def _choose_copy(base: NodeBase, *, is_backed_up: bool) -> CopyFirst | None:
     """Return how the store is copied before a migration; None: as a file, which the store does by itself."""
 
     async def back_up(schema: int) -> None:
@@ -255,9 +253,8 @@ def _choose_copy(base: Base, *, is_backed_up: bool) -> CopyFirst | None:
 
 
 def build_engine(
-    base: Base,
+    base: NodeBase,
     services: Services,
-    outbox: Outbox,
     executor: Executor,
     note_finished: Callable[[ClaimedRun, Outcome], None],
     tracing: Tracing,
@@ -277,36 +274,32 @@ def build_engine(
         services.metrics.note_lease_lost,
         tracing,
     )
-    scheduler = Scheduler(
-        firing,
-        services.stopping,
-        clock,
-        settings.claim_batch,
-        lease=claims.lease,
-        on_queued=runner.nudge,
-        is_full=lambda: runner.is_full,
-        are_leases_behind=lambda: claims.is_behind,
-    )
-    return Engine(
+    scheduler = Scheduler(firing, services.stopping, runner, claims, clock, settings.claim_batch)
+    wrong_clock, zone_rules = WrongClock(store, clock), ZoneRules(store, clock)
+    upkeep = _upkeep(base, services)
+    alarm = Alarm(
         firing=firing,
         scheduler=scheduler,
+        claims=claims,
         runner=runner,
         heartbeat=LeaseHeartbeat(claims, runner.compare),
-        upkeep=_upkeep(base, services, outbox),
-        departures=services.departures,
-        directories=directories,
-        nodes=services.nodes,
+        zone_rules=zone_rules,
         mcp_holds=McpHolds(store, clock, rules, directories),
-        presence=services.presence,
-        search_index=services.search_index,
-        clock=clock,
-        is_shared=store.is_shared,
-        are_leases_behind=lambda: claims.is_behind,
-        find_problems=lambda: _find_problems(base, services),
-        heartbeat_pings=_heartbeat_pings(base, services),
-        webhooks=services.webhooks.outbox,
-        scheduled_backups=services.scheduled_backups,
     )
+    workers = (
+        wrong_clock,
+        zone_rules,
+        upkeep,
+        services.outbox,
+        services.data.files,
+        services.uploads,
+        services.models.catalog,
+        services.storage,
+        services.nodes,
+        services.scheduled_backups,
+    )
+    jobs = [job for worker in workers for job in worker.jobs()]
+    return Engine(base, services, alarm, upkeep, _heartbeat_pings(base, services), jobs)
 
 
 def _observe_firing(services: Services) -> FiringObserver:
@@ -319,43 +312,20 @@ def _observe_firing(services: Services) -> FiringObserver:
     return FiringObserver(on_decided=metrics.note_verdicts, on_recovered=note_recovered, on_shed=metrics.note_shed)
 
 
-def _find_problems(base: Base, services: Services) -> list[Problem]:
-    return [
-        *(Problem("store_unavailable", text) for text in filter(None, [base.store.health.problem])),
-        *(Problem("out_of_resources", text) for text in find_shortages()),
-        *(Problem("database_workers", text) for text in services.data.files.problems()),
-    ]
-
-
-def _heartbeat_pings(base: Base, services: Services) -> HeartbeatPings | None:
+def _heartbeat_pings(base: NodeBase, services: Services) -> HeartbeatPings | None:
     settings = base.settings
     if settings.heartbeat_url is None:
         return None
     url = settings.heartbeat_url.get_secret_value()
     # The author of the settings file may name a host of the own network.
     process = ChannelProcess(private_hosts=(*settings.fetch_private_hosts, host_of(url)), seconds=PING_SECONDS)
-    return HeartbeatPings(base.store, base.clock, process, url, services.metrics.count_outgoing)
+    return HeartbeatPings(base, process, url, services.metrics)
 
 
-def _upkeep(base: Base, services: Services, outbox: Outbox) -> Upkeep:
-    return Upkeep(
-        base.store,
-        base.clock,
-        services.recalls,
-        outbox,
-        services.storage.retention,
-        services.data.files.finish_erasing,
-        services.uploads.remove_orphans,
-        base.owner,
-        WrongClock(base.store, base.clock),
-        ZoneRules(base.store, base.clock),
-        services.models.catalog.refresh,
-        OldData(base.store, base.clock, services.storage.retention, services.sessions.delete),
-        Vacuum(base.store, base.clock),
-        services.storage.measure_sizes,
-        base.node.name,
-        partial(find_disk_shortage, base.settings.data_dir),
-    )
+def _upkeep(base: NodeBase, services: Services) -> Upkeep:
+    retention = services.storage.retention
+    old_data = OldData(base.store, base.clock, retention, services.sessions)
+    return Upkeep(base, services.recalls, retention, old_data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -372,7 +342,7 @@ class ModelParts:
         await self.models.aclose()
 
 
-def build_models(base: Base) -> ModelParts:
+def build_models(base: NodeBase) -> ModelParts:
     settings = base.settings
     setting = settings.model if "model" in settings.model_fields_set else None
     catalog = ModelCatalog(base.store, base.device_key, settings.models, setting)
@@ -389,13 +359,13 @@ def build_models(base: Base) -> ModelParts:
     return ModelParts(models=models, service=service, tests=tests)
 
 
-def build_briefings(base: Base, services: Services) -> Briefings:
+def build_briefings(base: NodeBase, services: Services) -> Briefings:
     data = DatabasePrompt(services.data.files, base.clock)
     return Briefings(base.store, base.clock, data.show_views, data.describe)
 
 
 def build_loop(
-    base: Base, services: Services, briefings: Briefings, models: Models, tools: Tools, tracing: Tracing
+    base: NodeBase, services: Services, briefings: Briefings, models: Models, tools: Tools, tracing: Tracing
 ) -> AgentLoop:
     return AgentLoop(
         briefings,
@@ -408,7 +378,7 @@ def build_loop(
         services.data.files,
         services.notices,
         services.metrics,
-        HookPayloads(base.store, services.data.files, base.workspace_of),
+        HookPayloads(base, services.data.files),
         subagents=SubagentLimits(depth=base.settings.subagent_depth, per_run=base.settings.subagents_per_run),
         small_window=base.settings.small_window,
         asks_for_promises=base.settings.promise_reminders,
@@ -429,11 +399,10 @@ MAKERS: Mapping[str, Callable[[ToolDeps], Sequence[Tool]]] = {
 }
 
 
-def build_tools(base: Base, services: Services, catalog: ToolCatalog, fetcher: Fetcher) -> Tools:
+def build_tools(base: NodeBase, services: Services, catalog: ToolCatalog, fetcher: Fetcher) -> Tools:
     """Put every built-in tool into the catalog. Each toolset has one maker."""
     notify = Notify(base.store, base.clock, services.deliverer, services.hub, services.data.views_of)
-    each_service = (getattr(services, field.name) for field in fields(services))
-    deps = ToolDeps(*each_service, notify, fetcher, _shell(base.settings))
+    deps = ToolDeps(*services.by_type.values(), notify, fetcher, _shell(base.settings))
     for name in TOOLSETS:
         catalog.add(MAKERS[name](deps))
     catalog.add(skill_tools(base.workspace_of, services.instructions))

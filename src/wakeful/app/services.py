@@ -6,9 +6,8 @@ from pathlib import Path
 from wakeful.agentdb.engine import DatabaseEngine
 from wakeful.agentdb.keys import Vault
 from wakeful.agents.instruction_files import InstructionFiles
-from wakeful.agents.rules import Known
 from wakeful.agents.service import AgentService, Profiles
-from wakeful.app.base import Base
+from wakeful.app.base import NodeBase
 from wakeful.backup.contents import BackupSource
 from wakeful.backup.making import backup_plan, backup_source
 from wakeful.backup.service import Backups, ScheduledBackups
@@ -22,15 +21,13 @@ from wakeful.datadir.files import MOVED_AGENTS, MOVED_FILE
 from wakeful.delivery.pings import PING_SECONDS, Pings
 from wakeful.delivery.process import ChannelProcess
 from wakeful.delivery.push import Push
-from wakeful.delivery.service import Channels, Deliverer
+from wakeful.delivery.service import Channels, Deliverer, Outbox
 from wakeful.homes.directories import Directories
 from wakeful.homes.service import Homes
 from wakeful.hooks.receiving import Receiving
-from wakeful.hooks.rules import tools_inside
 from wakeful.hooks.service import Hooks
 from wakeful.http.services import Services
 from wakeful.mcp.servers import McpServers
-from wakeful.models.catalog import ModelCatalog
 from wakeful.models.service import ModelService
 from wakeful.nodes.service import Nodes
 from wakeful.notices.service import NoticeService
@@ -61,7 +58,7 @@ from wakeful.webhooks.service import Webhooks
 
 
 def build_services(
-    base: Base, catalog: ToolCatalog, mcp_servers: McpServers, models: ModelService, ask_aside: AskAside
+    base: NodeBase, catalog: ToolCatalog, mcp_servers: McpServers, models: ModelService, ask_aside: AskAside
 ) -> Services:
     """Build every service. Some of them check tool names against the catalog, which is filled later."""
     settings, store, clock, rules = base.settings, base.store, base.clock, base.rules
@@ -70,39 +67,24 @@ def build_services(
     directories = Directories(store, clock, settings.data_dir, base.device_key, base.owner, base.lease)
     metrics = Metrics(store, clock, base.node)
     files = _agent_files(base, metrics)
-    instructions = InstructionFiles(store, clock, files, base.workspace_of)
-    uploads = Uploads(store, clock, files, settings.data_dir / "agents", base.workspace_of)
+    instructions = InstructionFiles(base, files)
+    uploads = Uploads(base, files)
     data = AgentData(store, files)
     wakes = WakeService(store, clock, rules)
-    recalls = Recalls(store, wakes, clock, rules, catalog.names_for, data.names)
-    tools_of, prepare, skills_of = catalog.names_for, catalog.prepare, instructions.skills_of
-    schedules = Schedules(
-        store,
-        wakes,
-        clock,
-        rules,
-        tools_of,
-        prepare,
-        skills_of,
-        lambda: models.catalog.default,
-        models.catalog.provider_string,
-    )
-    next_runs = NextRuns(store, wakes, clock, rules, tools_of, data.views_of)
+    recalls = Recalls(base, wakes, catalog, data)
+    schedules = Schedules(base, wakes, catalog, instructions, models.catalog)
+    next_runs = NextRuns(base, wakes, catalog, data)
     stopping = Stopping(store, clock, rules)
     search_index = SearchIndex(store, clock)
     runs = RunService(store, stopping, clock, rules)
-    receiving = Receiving(
-        store,
-        clock,
-        rules,
-        base.device_key,
-        lambda agent: tools_inside({tool.name: tool.toolset for tool in catalog.shown_to(agent, None)}),
-    )
-    channels, push = _channels(base, metrics), _push(base, metrics)
+    receiving = Receiving(base, catalog)
+    channels = Channels(base, _channel_process(base), metrics)
+    push = Push(base, _channel_process(base), metrics)
+    deliverer = Deliverer(store, clock, channels, push, base.settings.public_address)
     source = backup_source(settings, store.database, base.device_key, clock, is_live=True)
     scheduled_backups = _scheduled_backups(base, source, metrics)
     departures = Departures(store, clock)
-    agents = _agents(base, files, departures, catalog, models.catalog)
+    agents = AgentService(base, settings, files, departures, catalog, models.catalog)
     return Services(
         accounts=Accounts(store, clock, departures),
         agenda=AgendaService(store, clock, rules),
@@ -123,11 +105,11 @@ def build_services(
             answers_side_requests=settings.v1_side_requests == "answer",
         ),
         data=data,
-        deliverer=Deliverer(store, clock, channels, push, base.settings.public_address),
+        deliverer=deliverer,
         departures=departures,
         directories=directories,
         feed=feed,
-        hooks=Hooks(store, clock, base.device_key, receiving, tools_of, prepare),
+        hooks=Hooks(base, receiving, catalog),
         hub=hub,
         instructions=instructions,
         mcp_states=mcp_servers.states,
@@ -137,6 +119,7 @@ def build_services(
         next_runs=next_runs,
         nodes=Nodes(store, clock, base.node, directories),
         notices=NoticeService(store, clock),
+        outbox=Outbox(store, clock, deliverer),
         pauses=PauseService(store, runs, clock),
         pings=_pings(base, metrics),
         presence=PresenceService(store, clock, base.owner),
@@ -171,7 +154,7 @@ def build_services(
     )
 
 
-def _scheduled_backups(base: Base, source: BackupSource, metrics: Metrics) -> ScheduledBackups:
+def _scheduled_backups(base: NodeBase, source: BackupSource, metrics: Metrics) -> ScheduledBackups:
     plan = backup_plan(base.settings)
     made = ScheduledBackups(base.store, base.clock, source, base.node.name, plan, metrics.note_backup)
     every = 0.0 if plan is None else plan.every.total_seconds()
@@ -189,23 +172,7 @@ def _to_seconds(at: datetime | None) -> float:
     return 0.0 if at is None else at.timestamp()
 
 
-def _agents(
-    base: Base, files: AgentFiles, departures: Departures, catalog: ToolCatalog, models: ModelCatalog
-) -> AgentService:
-    def known() -> Known:
-        settings = base.settings
-        return Known(
-            mcp_servers=settings.mcp,
-            tools=catalog.toolset_of(),
-            models=models.names,
-            database_mb=settings.agent_database_mb,
-        )
-
-    run_limit = timedelta(seconds=base.settings.run_limit_seconds)
-    return AgentService(base.store, base.clock, run_limit, files.erase_deleted, departures, known=known)
-
-
-def _moving_in(base: Base, files: AgentFiles) -> MovingIn:
+def _moving_in(base: NodeBase, files: AgentFiles) -> MovingIn:
     data_dir = base.settings.data_dir
 
     def find_kept() -> Path | None:
@@ -214,7 +181,7 @@ def _moving_in(base: Base, files: AgentFiles) -> MovingIn:
     return MovingIn(base.store, files, data_dir / "agents", find_kept)
 
 
-def _agent_files(base: Base, metrics: Metrics) -> AgentFiles:
+def _agent_files(base: NodeBase, metrics: Metrics) -> AgentFiles:
     settings, store = base.settings, base.store
     engine = DatabaseEngine(max(2, settings.agent_database_workers), on_wait=metrics.note_database_wait)
     name, text = "wakeful_database_workers", "Worker processes of agents' databases."
@@ -228,30 +195,17 @@ def _agent_files(base: Base, metrics: Metrics) -> AgentFiles:
     return AgentFiles(store, base.clock, engine, vault, quota, settings.data_dir / "agents", homes)
 
 
-def _channels(base: Base, metrics: Metrics) -> Channels:
-    private = base.settings.fetch_private_hosts
-    return Channels(base.store, base.clock, _channel_process(base), private, metrics.note_deliveries)
+def _pings(base: NodeBase, metrics: Metrics) -> Pings:
+    return Pings(base, ChannelProcess(private_hosts=base.private_hosts, seconds=PING_SECONDS), metrics)
 
 
-def _push(base: Base, metrics: Metrics) -> Push:
-    private, process = base.settings.fetch_private_hosts, _channel_process(base)
-    return Push(base.store, base.clock, base.device_key, process, private, metrics.note_deliveries)
+def _webhooks(base: NodeBase, metrics: Metrics) -> Webhooks:
+    process = ChannelProcess(private_hosts=base.private_hosts, seconds=WEBHOOK_SECONDS)
+    outbox = WebhookOutbox(base, process, metrics)
+    return Webhooks(base.store, base.clock, base.device_key, outbox, base.private_hosts)
 
 
-def _pings(base: Base, metrics: Metrics) -> Pings:
-    private = base.settings.fetch_private_hosts
-    process = ChannelProcess(private_hosts=private, seconds=PING_SECONDS)
-    return Pings(base.store, base.clock, process, private, metrics.count_outgoing)
-
-
-def _webhooks(base: Base, metrics: Metrics) -> Webhooks:
-    private, key = base.settings.fetch_private_hosts, base.device_key
-    process = ChannelProcess(private_hosts=private, seconds=WEBHOOK_SECONDS)
-    outbox = WebhookOutbox(base.store, base.clock, key, process, metrics.count_outgoing)
-    return Webhooks(base.store, base.clock, key, outbox, private)
-
-
-def _channel_process(base: Base) -> ChannelProcess:
+def _channel_process(base: NodeBase) -> ChannelProcess:
     settings = base.settings
     return ChannelProcess(private_hosts=settings.fetch_private_hosts, seconds=settings.channel_timeout_seconds)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from wakeful.app.base import Base
+from wakeful.app.base import NodeBase
 from wakeful.config.settings import Settings, read_headers, secrets_of
 from wakeful.core.errors import Invalid
 from wakeful.operations.metrics import Metrics
@@ -60,7 +60,7 @@ def make_exporter(settings: Settings, on_sent: OnSent = lambda _outcome, _spans:
     return OtlpExporter(settings.otel_endpoint or "", headers, on_sent)
 
 
-def build_tracing(base: Base, metrics: Metrics) -> Traces:
+def build_tracing(base: NodeBase, metrics: Metrics) -> Traces:
     settings = base.settings
     if settings.otel_endpoint is None:
         return Traces(tracing=Tracing())

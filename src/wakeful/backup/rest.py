@@ -5,9 +5,10 @@ from datetime import datetime
 from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 
+from wakeful.backup.service import Backups
 from wakeful.http.auth import Admin, Reader
 from wakeful.http.routes import DoorRoute
-from wakeful.http.services import ServicesDep
+from wakeful.http.services import Need
 from wakeful.http.shapes import Shape
 
 router = APIRouter(route_class=DoorRoute, tags=["health"])
@@ -37,9 +38,9 @@ class BackupsShape(Shape):
 
 
 @router.get("/backups")
-async def get_backups(caller: Reader, services: ServicesDep) -> BackupsShape:
+async def get_backups(caller: Reader, backups: Need[Backups]) -> BackupsShape:
     """Show the schedule of backups, the last one, and the last failure. Owners only, with any scope."""
-    plan, state = await services.backups.scheduled(caller)
+    plan, state = await backups.scheduled(caller)
     return BackupsShape.from_fields(
         state,
         is_running=state.is_running,
@@ -53,10 +54,10 @@ async def get_backups(caller: Reader, services: ServicesDep) -> BackupsShape:
 
 
 @router.post("/backups", response_class=StreamingResponse)
-async def stream_backup(caller: Admin, services: ServicesDep) -> StreamingResponse:
+async def stream_backup(caller: Admin, backups: Need[Backups]) -> StreamingResponse:
     """Stream the inside of a backup: a tar file that is not encrypted yet, without the device key.
 
     Owners only. `wakeful backup` encrypts it as it arrives. The last member is the manifest; without it, the stream
     was broken off.
     """
-    return StreamingResponse(services.backups.begin(caller), media_type="application/x-tar")
+    return StreamingResponse(backups.begin(caller), media_type="application/x-tar")

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,6 +14,7 @@ from wakeful.backup.contents import BackupSource
 from wakeful.core.clock import Clock
 from wakeful.core.errors import Conflict, Unavailable, WakefulError
 from wakeful.core.identity import Identity, OwnersOnly
+from wakeful.core.jobs import Job
 from wakeful.core.records import BackupState
 from wakeful.notices.texts import make_notice
 from wakeful.store.store import Store, Tx
@@ -64,6 +65,9 @@ class ScheduledBackups:
     async def state(self) -> BackupState:
         self.last = await self._store.read(lambda tx: tx.backups.state(), is_single=True)
         return self.last
+
+    def jobs(self) -> Iterator[Job]:
+        yield Job(name="backups", every=LOOK_EVERY, run=self.look)
 
     async def look(self) -> None:
         """Make a backup if one is due and no other node makes it."""

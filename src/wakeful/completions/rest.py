@@ -32,7 +32,7 @@ from wakeful.http.auth import Chatter
 from wakeful.http.errors import OPENAI_RESPONSES, answer, openai_error, status_of
 from wakeful.http.limits import MAX_COMPLETION
 from wakeful.http.routes import DoorRoute, takes_bodies_of
-from wakeful.http.services import Services, ServicesDep
+from wakeful.http.services import Need, Services, ServicesDep
 from wakeful.http.shapes import Shape
 from wakeful.sessions.messages import read_message
 
@@ -194,16 +194,16 @@ ModelPath = Annotated[str, Path(min_length=1, max_length=MAX_MODEL)]
 
 
 @router.get("/models")
-async def list_models(caller: Chatter, services: ServicesDep) -> AgentModels:
+async def list_models(caller: Chatter, completions: Need[Completions]) -> AgentModels:
     """List the caller's agents as models."""
-    found = await services.completions.models(caller.user.id)
+    found = await completions.models(caller.user.id)
     return AgentModels(data=[AgentModel.of(model, agent) for model, agent in found])
 
 
 @router.get("/models/{model:path}")
-async def get_model(caller: Chatter, services: ServicesDep, model: ModelPath) -> AgentModel:
+async def get_model(caller: Chatter, completions: Need[Completions], model: ModelPath) -> AgentModel:
     """Show an agent as a model: by its name, or by `agent:ID`."""
-    return AgentModel.of(*await services.completions.model(model, caller.user.id))
+    return AgentModel.of(*await completions.model(model, caller.user.id))
 
 
 @router.post("/chat/completions", response_model=CompletionShape, responses=_PLAIN_ANSWER)

@@ -8,10 +8,10 @@ import contextlib
 import logging
 import os
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from secrets import token_bytes
 from typing import Any, Literal, TypeVar
@@ -32,6 +32,7 @@ from wakeful.agentdb.operations import OPERATIONS
 from wakeful.core.clock import Clock
 from wakeful.core.errors import StoreUnavailable, WakefulError
 from wakeful.core.events import DatabaseChanged, HomeErased
+from wakeful.core.jobs import Job
 from wakeful.core.types import Agent, Notice
 from wakeful.database.damage import ChangelogHeads, HomeDamage
 from wakeful.homes.files import FileTroubles
@@ -219,6 +220,10 @@ class AgentFiles:
             await self.heads.forget(agent.id)
         if had_one:
             self._announce(agent, None)
+
+    def jobs(self) -> Iterator[Job]:
+        if self._store.is_shared:  # another node may have deleted agents that have files here
+            yield Job(name="deleted-agents", every=timedelta(minutes=1), run=self.finish_erasing)
 
     async def finish_erasing(self) -> None:
         """Erase what a crash, or news that did not arrive here, has left of deleted agents."""

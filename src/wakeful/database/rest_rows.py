@@ -17,7 +17,7 @@ from wakeful.database.files import By
 from wakeful.database.service import AgentData
 from wakeful.http.auth import require
 from wakeful.http.routes import DoorRoute, takes_large_bodies
-from wakeful.http.services import ServicesDep
+from wakeful.http.services import Need
 from wakeful.http.shapes import Done, PathId, RequestBody, Shape, Text
 
 # Types that several routes of an agent's database use.
@@ -120,8 +120,8 @@ class Ask:
 
 
 def _asking(scope: Scope) -> Callable[..., Awaitable[Ask]]:
-    async def ask(caller: Annotated[Identity, Depends(require(scope))], services: ServicesDep) -> Ask:
-        return Ask(services.data, caller)
+    async def ask(caller: Annotated[Identity, Depends(require(scope))], data: Need[AgentData]) -> Ask:
+        return Ask(data, caller)
 
     ask.scope = scope  # pyright: ignore[reportFunctionMemberAccess]  (the route checks it before it reads the body)
     return ask

@@ -3,17 +3,19 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from wakeful.core.addresses import PingEvent, check_ping_url, host_of, show_ping_url, to_ping
 from wakeful.core.clock import Clock
+from wakeful.core.counters import SendCounters
 from wakeful.core.errors import StoreUnavailable, Unavailable
 from wakeful.core.outgoing import check_public
 from wakeful.core.records import Outcome
 from wakeful.core.types import Run, Wake
 from wakeful.delivery.process import ChannelProcess, PingRequest
+from wakeful.store.base import Base
 from wakeful.store.store import Store, Tx
 from wakeful.timing.lifecycle import check_live
 
@@ -38,17 +40,15 @@ class Pings:
 
     def __init__(
         self,
-        store: Store,
-        clock: Clock,
+        base: Base,
         process: ChannelProcess,
-        private_hosts: Collection[str],
-        on_sent: Callable[[str, str], None] = lambda _kind, _outcome: None,
+        counters: SendCounters,
     ) -> None:
-        self._store = store
-        self._clock = clock
+        self._store = base.store
+        self._clock = base.clock
         self.process = process
-        self._private_hosts = frozenset(private_hosts)
-        self._on_sent = on_sent
+        self._private_hosts = frozenset(base.private_hosts)
+        self._counters = counters
         self._queue: deque[_Ping] = deque()
         self._sending: asyncio.Task[None] | None = None
 
@@ -96,7 +96,7 @@ class Pings:
         if run.wake_id is None:
             return
         if len(self._queue) >= _MAX_QUEUED:
-            self._on_sent("wake", "dropped")
+            self._counters.count_outgoing("wake", "dropped")
             return
         self._queue.append(_Ping(wake_id=run.wake_id, run_id=run.id, event=event, code=code or ""))
         if self._sending is None or self._sending.done():
@@ -127,7 +127,7 @@ class Pings:
     def _note(self, asked: Sequence[_Ping], outcomes: Mapping[_Ping, str]) -> None:
         for ping in asked:
             outcome = outcomes.get(ping, "timed_out")
-            self._on_sent("wake", outcome)
+            self._counters.count_outgoing("wake", outcome)
             if outcome != "sent":
                 fields = {"wake_id": ping.wake_id, "run_id": ping.run_id, "event": ping.event, "outcome": outcome}
                 log.warning("ping of a wake not sent", extra=fields)
@@ -149,17 +149,16 @@ class HeartbeatPings:
 
     def __init__(
         self,
-        store: Store,
-        clock: Clock,
+        base: Base,
         process: ChannelProcess,
         url: str,
-        on_sent: Callable[[str, str], None] = lambda _kind, _outcome: None,
+        counters: SendCounters,
     ) -> None:
-        self._clock = clock
+        self._clock = base.clock
         self._process = process
         self._url = url
-        self._on_sent = on_sent
-        self._share = PingShare(store, clock)
+        self._counters = counters
+        self._share = PingShare(base.store, base.clock)
         self._unready_since: float | None = None
         self._last_outcome = "sent"
 
@@ -182,7 +181,7 @@ class HeartbeatPings:
     async def _send(self, event: PingEvent, body: str) -> None:
         request = PingRequest(id="0", group="", url=to_ping(self._url, event), body=body)
         outcome = (await self._process.ping([request])).get("0", "timed_out")
-        self._on_sent("heartbeat", outcome)
+        self._counters.count_outgoing("heartbeat", outcome)
         if outcome != self._last_outcome:  # once per change, not once a minute
             level = logging.INFO if outcome == "sent" else logging.WARNING
             log.log(level, "heartbeat ping", extra={"outcome": outcome})

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,7 +11,7 @@ import orjson
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from wakeful.core import ids
-from wakeful.core.clock import Clock
+from wakeful.core.counters import SendCounters
 from wakeful.core.errors import StoreUnavailable
 from wakeful.core.outgoing import check_public
 from wakeful.core.types import PushSubscription
@@ -20,8 +20,9 @@ from wakeful.delivery import rules as outlet_rules
 from wakeful.delivery.process import ChannelProcess, PushAnswer, PushRequest
 from wakeful.delivery.rules import Delivery
 from wakeful.delivery.web_push import authorize, check_point, decrypt_key, encrypt, make_key
+from wakeful.store.base import Base
 from wakeful.store.notices import NoSuchBrowser, PushKey
-from wakeful.store.store import Store, Tx
+from wakeful.store.store import Tx
 
 log = logging.getLogger(__name__)
 
@@ -58,19 +59,16 @@ class Push:
 
     def __init__(
         self,
-        store: Store,
-        clock: Clock,
-        device_key: bytes,
+        base: Base,
         process: ChannelProcess,
-        private_hosts: Collection[str],
-        on_sent: Callable[[Sequence[Delivery]], None] = lambda _: None,
+        counters: SendCounters,
     ) -> None:
-        self._on_sent = on_sent
-        self._store = store
-        self._clock = clock
-        self._device_key = device_key
+        self._store = base.store
+        self._clock = base.clock
+        self._device_key = base.device_key
         self.process = process
-        self._private_hosts = frozenset(private_hosts)
+        self._private_hosts = frozenset(base.private_hosts)
+        self._counters = counters
         self._sending: set[asyncio.Task[None]] = set()
 
     async def replace_key(self) -> None:
@@ -195,7 +193,7 @@ class Push:
             for each in taken
         }
         if deliveries:
-            self._on_sent(list(deliveries.values()))
+            self._counters.note_deliveries(list(deliveries.values()))
             await self._note(user_id, deliveries, answers)
         return list(deliveries.values())
 

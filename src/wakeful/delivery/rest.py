@@ -5,10 +5,12 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Request
 from pydantic import AwareDatetime, Field, StringConstraints
 
+from wakeful.delivery.push import Push
 from wakeful.delivery.rules import MAX_NAME, read_offer
+from wakeful.delivery.service import Channels
 from wakeful.http.auth import Admin, Reader
 from wakeful.http.routes import DoorRoute
-from wakeful.http.services import ServicesDep
+from wakeful.http.services import Need
 from wakeful.http.shapes import LABEL, Done, PathId, RequestBody, Shape, Sparse
 
 # Routes for channels, which notify a person outside the inbox. Their addresses are never shown.
@@ -60,40 +62,36 @@ class TestShape(Sparse):
 
 
 @router.get("/channels")
-async def list_channels(caller: Reader, services: ServicesDep) -> ChannelList:
+async def list_channels(caller: Reader, channels: Need[Channels]) -> ChannelList:
     """List the caller's channels."""
-    return ChannelList(
-        channels=[ChannelShape.model_validate(each) for each in await services.channels.of_user(caller.user.id)]
-    )
+    return ChannelList(channels=[ChannelShape.model_validate(each) for each in await channels.of_user(caller.user.id)])
 
 
 @router.post("/channels", status_code=201)
-async def add_channel(caller: Admin, services: ServicesDep, asked: NewChannel) -> ChannelShape:
+async def add_channel(caller: Admin, channels: Need[Channels], asked: NewChannel) -> ChannelShape:
     """Add a channel."""
-    return ChannelShape.model_validate(
-        await services.channels.add(caller.user.id, asked.name, asked.url, enabled=asked.enabled)
-    )
+    return ChannelShape.model_validate(await channels.add(caller.user.id, asked.name, asked.url, enabled=asked.enabled))
 
 
 @router.patch("/channels/{channel_id}")
 async def change_channel(
-    caller: Admin, services: ServicesDep, channel_id: PathId, asked: ChannelChange
+    caller: Admin, channels: Need[Channels], channel_id: PathId, asked: ChannelChange
 ) -> ChannelShape:
     """Change a channel's name or URL, or turn it off or on."""
-    return ChannelShape.model_validate(await services.channels.change(channel_id, caller.user.id, asked.to_changes()))
+    return ChannelShape.model_validate(await channels.change(channel_id, caller.user.id, asked.to_changes()))
 
 
 @router.delete("/channels/{channel_id}")
-async def delete_channel(caller: Admin, services: ServicesDep, channel_id: PathId) -> Done:
+async def delete_channel(caller: Admin, channels: Need[Channels], channel_id: PathId) -> Done:
     """Delete a channel."""
-    await services.channels.delete(channel_id, caller.user.id)
+    await channels.delete(channel_id, caller.user.id)
     return Done()
 
 
 @router.post("/channels/{channel_id}/test")
-async def test_channel(caller: Admin, services: ServicesDep, channel_id: PathId) -> TestShape:
+async def test_channel(caller: Admin, channels: Need[Channels], channel_id: PathId) -> TestShape:
     """Send a test message over a channel, and return the result."""
-    delivery = await services.channels.test(channel_id, caller.user.id)
+    delivery = await channels.test(channel_id, caller.user.id)
     return TestShape.model_validate({"outcome": delivery.outcome, "reason": delivery.reason})
 
 
@@ -140,18 +138,18 @@ class PushTestShape(Sparse):
 
 
 @push_router.get("/push-subscriptions")
-async def list_browsers(caller: Reader, services: ServicesDep) -> Browsers:
+async def list_browsers(caller: Reader, push: Need[Push]) -> Browsers:
     """List the caller's browsers that get push messages, and the key to subscribe with."""
-    offer = await services.push.offer()
+    offer = await push.offer()
     return Browsers(
         public_key=offer.public_key,
         problem=offer.problem,
-        browsers=[BrowserShape.model_validate(each) for each in await services.push.of_user(caller.user.id)],
+        browsers=[BrowserShape.model_validate(each) for each in await push.of_user(caller.user.id)],
     )
 
 
 @push_router.post("/push-subscriptions", status_code=201)
-async def subscribe(request: Request, caller: Admin, services: ServicesDep, asked: NewBrowser) -> BrowserShape:
+async def subscribe(request: Request, caller: Admin, push: Need[Push], asked: NewBrowser) -> BrowserShape:
     """Have a browser get the caller's notifications as push messages, as long as the caller's login or token is valid.
 
     Repeat it to renew the subscription: it belongs to who subscribed last in that browser.
@@ -159,19 +157,19 @@ async def subscribe(request: Request, caller: Admin, services: ServicesDep, aske
     offered = read_offer(asked.endpoint, asked.p256dh, asked.auth)
     origin = request.headers.get("origin", "")
     contact = origin if origin.startswith("https://") else None
-    made = await services.push.subscribe(caller.user.id, caller.token_id, asked.name, offered, contact)
+    made = await push.subscribe(caller.user.id, caller.token_id, asked.name, offered, contact)
     return BrowserShape.model_validate(made)
 
 
 @push_router.delete("/push-subscriptions/{subscription_id}")
-async def unsubscribe(caller: Admin, services: ServicesDep, subscription_id: PathId) -> Done:
+async def unsubscribe(caller: Admin, push: Need[Push], subscription_id: PathId) -> Done:
     """Stop push messages to a browser."""
-    await services.push.delete(subscription_id, caller.user.id)
+    await push.delete(subscription_id, caller.user.id)
     return Done()
 
 
 @push_router.post("/push-subscriptions/{subscription_id}/test")
-async def test_browser(caller: Admin, services: ServicesDep, subscription_id: PathId) -> PushTestShape:
+async def test_browser(caller: Admin, push: Need[Push], subscription_id: PathId) -> PushTestShape:
     """Send a test message to a browser, and return what its push service did."""
-    delivery = await services.push.test(subscription_id, caller.user.id)
+    delivery = await push.test(subscription_id, caller.user.id)
     return PushTestShape.model_validate({"outcome": delivery.outcome, "reason": delivery.reason})

@@ -2,16 +2,18 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from wakeful.core import ids
 from wakeful.core.clock import Clock
+from wakeful.core.counters import SendCounters
 from wakeful.core.errors import StoreUnavailable
 from wakeful.core.events import NoticeAdded
 from wakeful.core.hub import Hub, user_topic
+from wakeful.core.jobs import Job
 from wakeful.core.outgoing import check_public
 from wakeful.core.records import ViewsOf
 from wakeful.core.types import Agent, Channel, Notice, Run
@@ -22,6 +24,7 @@ from wakeful.delivery.push import Push
 from wakeful.delivery.rules import Delivery
 from wakeful.notices import texts as notices_texts
 from wakeful.notices.service import write_times
+from wakeful.store.base import Base
 from wakeful.store.errors import insist
 from wakeful.store.store import Store, Tx
 from wakeful.timing import next_run_request
@@ -36,17 +39,15 @@ class Channels:
 
     def __init__(
         self,
-        store: Store,
-        clock: Clock,
+        base: Base,
         process: ChannelProcess,
-        private_hosts: Collection[str],
-        on_sent: Callable[[Sequence[Delivery]], None] = lambda _: None,
+        counters: SendCounters,
     ) -> None:
-        self._on_sent = on_sent
-        self._store = store
-        self._clock = clock
+        self._store = base.store
+        self._clock = base.clock
         self.process = process
-        self._private_hosts = frozenset(private_hosts)
+        self._private_hosts = frozenset(base.private_hosts)
+        self._counters = counters
 
     async def of_user(self, user_id: str) -> list[Channel]:
         return await self._store.read(lambda tx: tx.channels.of_user(user_id))
@@ -139,7 +140,7 @@ class Channels:
         errors = await self.process.send(addresses, title, body) if addresses else {}
         deliveries = {channel.id: self._to_delivery(channel, may_send, errors, zone) for channel, may_send in taken}
         if deliveries:
-            self._on_sent(list(deliveries.values()))
+            self._counters.note_deliveries(list(deliveries.values()))
             await self._note([channel for channel, _ in taken], deliveries)
         return list(deliveries.values())
 
@@ -284,6 +285,9 @@ class Outbox:
         task = asyncio.ensure_future(self._deliver(news.notice_id))
         self._delivering.add(task)
         task.add_done_callback(self._delivering.discard)
+
+    def jobs(self) -> Iterator[Job]:
+        yield Job(name="deliveries", every=timedelta(minutes=1), run=self.sweep)
 
     async def sweep(self) -> None:
         """Deliver notices that a stopped node has left."""

@@ -3,23 +3,24 @@
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal, TypeVar
 
 from wakeful.core import ids
-from wakeful.core.clock import Clock
 from wakeful.core.labels import Via, stamp
 from wakeful.core.outside import HOOK
 from wakeful.core.records import Hook, HookDelivery, Scheme
-from wakeful.core.types import Agent, Notice, Rules, Wake
+from wakeful.core.types import Agent, Notice, Wake
 from wakeful.hooks import rules, schemes
 from wakeful.hooks.rules import Arrived
 from wakeful.hooks.secrets import decrypt_secret
+from wakeful.store.base import Base
 from wakeful.store.sessions import NoSuchSession
-from wakeful.store.store import Store, Tx
+from wakeful.store.store import Tx
 from wakeful.timing.lifecycle import create
+from wakeful.toolbox.registry import ToolCatalog
 
 log = logging.getLogger(__name__)
 
@@ -43,19 +44,12 @@ class Received:
 class Receiving:
     """Takes deliveries, also forged ones. Only a delivery whose sender is proven writes a row."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        wake_rules: Rules,
-        device_key: bytes,
-        tools_inside: Callable[[Agent], Collection[str]],
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._wake_rules = wake_rules
-        self._device_key = device_key
-        self._tools_inside = tools_inside  # those of an agent that change nothing outside
+    def __init__(self, base: Base, catalog: ToolCatalog) -> None:
+        self._store = base.store
+        self._clock = base.clock
+        self._wake_rules = base.rules
+        self._device_key = base.device_key
+        self._catalog = catalog
         self._dummy = schemes.make_secret("github")
         self._refused_at: OrderedDict[str, datetime] = OrderedDict()  # by hook: when a refusal was last saved
 
@@ -170,7 +164,7 @@ class Receiving:
         return replace(delivery, wake_id=wake.id, run_id=ids.run_id(wake.id, wake.nominal_at)), hook
 
     def _wake(self, hook: Hook, agent: Agent, delivery: HookDelivery, now: datetime, slot: str | None) -> Wake:
-        tools = tuple(self._tools_inside(agent)) if hook.tools is None else hook.tools
+        tools = self._tools_inside(agent) if hook.tools is None else hook.tools
         is_fresh = hook.session_id is None
         wake = create(
             kind="session" if is_fresh else "message",
@@ -209,6 +203,10 @@ class Receiving:
             await tx.notices.add(notice)
 
         await self._store.write(work, is_synced=False, is_repeatable=True)
+
+    def _tools_inside(self, agent: Agent) -> tuple[str, ...]:
+        """Return the tools of an agent that change nothing outside."""
+        return rules.tools_inside({tool.name: tool.toolset for tool in self._catalog.shown_to(agent, None)})
 
 
 async def _find_same(tx: Tx, hook: Hook, arrived: Arrived) -> HookDelivery | None:

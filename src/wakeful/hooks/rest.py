@@ -8,11 +8,11 @@ from pydantic import AwareDatetime, Field
 
 from wakeful.core.records import PER_MINUTE, DeliveryOutcome, Hook, HookMode, Scheme
 from wakeful.hooks import rules
-from wakeful.hooks.receiving import Received
-from wakeful.hooks.service import Revealed
+from wakeful.hooks.receiving import Received, Receiving
+from wakeful.hooks.service import Hooks, Revealed
 from wakeful.http.auth import Admin, Reader
 from wakeful.http.routes import DoorRoute
-from wakeful.http.services import ServicesDep
+from wakeful.http.services import Need
 from wakeful.http.shapes import (
     LABEL,
     Done,
@@ -187,18 +187,18 @@ class DeliveryAnswer(Sparse):
 
 
 @router.get("/hooks")
-async def list_hooks(caller: Reader, services: ServicesDep, request: Request) -> HookList:
+async def list_hooks(caller: Reader, hooks: Need[Hooks], request: Request) -> HookList:
     """List the caller's incoming hooks."""
-    found = await services.hooks.of_user(caller.user.id)
+    found = await hooks.of_user(caller.user.id)
     return HookList(hooks=[HookShape.of(each, request) for each in found])
 
 
 @router.post("/agents/{agent_id}/hooks", status_code=201)
 async def add_hook(
-    caller: Admin, services: ServicesDep, request: Request, agent_id: PathId, asked: NewHook
+    caller: Admin, hooks: Need[Hooks], request: Request, agent_id: PathId, asked: NewHook
 ) -> RevealedHook:
     """Make an incoming hook for an agent. The secret is in the response, and never shown again."""
-    revealed = await services.hooks.add(
+    revealed = await hooks.add(
         caller.user.id,
         agent_id,
         asked.scheme,
@@ -210,52 +210,50 @@ async def add_hook(
 
 
 @router.get("/hooks/{hook_id}")
-async def get_hook(caller: Reader, services: ServicesDep, request: Request, hook_id: PathId) -> HookShape:
+async def get_hook(caller: Reader, hooks: Need[Hooks], request: Request, hook_id: PathId) -> HookShape:
     """Return an incoming hook."""
-    return HookShape.of(await services.hooks.get(hook_id, caller.user.id), request)
+    return HookShape.of(await hooks.get(hook_id, caller.user.id), request)
 
 
 @router.patch("/hooks/{hook_id}")
 async def change_hook(
-    caller: Admin, services: ServicesDep, request: Request, hook_id: PathId, asked: HookChange
+    caller: Admin, hooks: Need[Hooks], request: Request, hook_id: PathId, asked: HookChange
 ) -> HookShape:
     """Change an incoming hook, or switch it off or on."""
     changes = asked.to_changes(nullable=("tools", "session_id"))
     changes.pop("confirm_session", None)
-    changed = await services.hooks.change(
-        hook_id, caller.user.id, _to_fields(changes), confirm_session=asked.confirm_session
-    )
+    changed = await hooks.change(hook_id, caller.user.id, _to_fields(changes), confirm_session=asked.confirm_session)
     return HookShape.of(changed, request)
 
 
 @router.post("/hooks/{hook_id}/rotate")
 async def rotate_hook(
-    caller: Admin, services: ServicesDep, request: Request, hook_id: PathId, asked: Rotation | None = None
+    caller: Admin, hooks: Need[Hooks], request: Request, hook_id: PathId, asked: Rotation | None = None
 ) -> RevealedHook:
     """Replace the secret of a hook. The one before is accepted for another 24 hours."""
-    revealed = await services.hooks.rotate(hook_id, caller.user.id, None if asked is None else asked.secret)
+    revealed = await hooks.rotate(hook_id, caller.user.id, None if asked is None else asked.secret)
     return RevealedHook.with_secret(revealed, request)
 
 
 @router.post("/hooks/{hook_id}/test", status_code=202)
-async def test_hook(caller: Admin, services: ServicesDep, hook_id: PathId) -> DeliveryAnswer:
+async def test_hook(caller: Admin, hooks: Need[Hooks], hook_id: PathId) -> DeliveryAnswer:
     """Send a signed test delivery to a hook. It starts a run, or notifies you, as any other would."""
-    return _answer(await services.hooks.test(hook_id, caller.user.id))
+    return _answer(await hooks.test(hook_id, caller.user.id))
 
 
 @router.delete("/hooks/{hook_id}")
-async def delete_hook(caller: Admin, services: ServicesDep, hook_id: PathId) -> Done:
+async def delete_hook(caller: Admin, hooks: Need[Hooks], hook_id: PathId) -> Done:
     """Delete a hook with its deliveries. Its runs that have not begun are cancelled."""
-    await services.hooks.delete(hook_id, caller.user.id)
+    await hooks.delete(hook_id, caller.user.id)
     return Done()
 
 
 @router.get("/hooks/{hook_id}/deliveries")
 async def list_deliveries(
-    caller: Reader, services: ServicesDep, hook_id: PathId, page: Page = None, most: Most = 50
+    caller: Reader, hooks: Need[Hooks], hook_id: PathId, page: Page = None, most: Most = 50
 ) -> HookDeliveryList:
     """List the deliveries of a hook of the last 30 days, the latest first."""
-    found = await services.hooks.deliveries(hook_id, caller.user.id, before=read_page(page), most=most)
+    found = await hooks.deliveries(hook_id, caller.user.id, before=read_page(page), most=most)
     return HookDeliveryList(
         deliveries=[HookDeliveryShape.model_validate(each) for each in found],
         next=next_page(found, most, lambda each: (each.at, each.id)),
@@ -264,10 +262,10 @@ async def list_deliveries(
 
 @router.get("/hooks/{hook_id}/deliveries/{hook_delivery_id}")
 async def get_delivery(
-    caller: Reader, services: ServicesDep, hook_id: PathId, hook_delivery_id: PathId
+    caller: Reader, hooks: Need[Hooks], hook_id: PathId, hook_delivery_id: PathId
 ) -> HookDeliveryDetail:
     """Return a delivery with its body."""
-    found = await services.hooks.delivery(hook_id, caller.user.id, hook_delivery_id)
+    found = await hooks.delivery(hook_id, caller.user.id, hook_delivery_id)
     text = None if found.body is None else found.body.decode("utf-8", "replace")
     return HookDeliveryDetail.from_fields(found.delivery, payload=text)
 
@@ -275,7 +273,7 @@ async def get_delivery(
 @router.post(
     "/hooks/{hook_id}", status_code=202, response_model=DeliveryAnswer, responses={200: {"model": DeliveryAnswer}}
 )
-async def deliver(services: ServicesDep, request: Request, hook_id: PathId) -> Any:
+async def deliver(receiving: Need[Receiving], request: Request, hook_id: PathId) -> Any:
     """Send a delivery to a hook: the route for other systems, without a token.
 
     The sender proves itself with the signature or secret of the hook's scheme. 202: accepted, with the id of the run.
@@ -286,7 +284,7 @@ async def deliver(services: ServicesDep, request: Request, hook_id: PathId) -> A
     body = await request.body()
     client = request.client.host if request.client else ""
     try:
-        received = await services.receiving.receive(hook_id, dict(request.headers), body)
+        received = await receiving.receive(hook_id, dict(request.headers), body)
     except rules.BadSignature:
         tries.check(client)  # only now: forged deliveries must not keep out a proven one from the same address
         tries.count(client)

@@ -1,27 +1,27 @@
 """Make, change, rotate, test and delete incoming hooks, and read their deliveries."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import orjson
 
 from wakeful.core import ids
-from wakeful.core.clock import Clock
 from wakeful.core.errors import Invalid, WakefulError
 from wakeful.core.records import FOLDER, Hook, HookDelivery, Payload, Scheme
-from wakeful.core.types import Agent, ClaimedRun
+from wakeful.core.types import ClaimedRun
 from wakeful.database.files import AgentFiles
 from wakeful.homes.workspace import Workspace, WorkspaceLimits
 from wakeful.hooks import rules, schemes, secrets
 from wakeful.hooks.receiving import Received, Receiving
 from wakeful.hooks.rules import HookData
 from wakeful.runs.claims import cancel_wake
-from wakeful.store.store import Store, Tx
+from wakeful.store.base import Base
+from wakeful.store.store import Tx
 from wakeful.timing import session_config
+from wakeful.toolbox.registry import ToolCatalog
 
 _TEST_EVENT = "test"
 
@@ -39,19 +39,15 @@ class Hooks:
 
     def __init__(
         self,
-        store: Store,
-        clock: Clock,
-        device_key: bytes,
+        base: Base,
         receiving: Receiving,
-        tools_of: Callable[[Agent], Collection[str]],
-        prepare: Callable[[Agent], Awaitable[Sequence[str]]],
+        catalog: ToolCatalog,
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._device_key = device_key
+        self._store = base.store
+        self._clock = base.clock
+        self._device_key = base.device_key
         self._receiving = receiving
-        self._tools_of = tools_of  # the names of the tools that an agent has
-        self._prepare = prepare  # starts an agent's MCP servers and returns their problems
+        self._catalog = catalog
 
     async def of_user(self, user_id: str) -> list[Hook]:
         return await self._store.read(lambda tx: tx.hooks.of_user(user_id))
@@ -196,8 +192,8 @@ class Hooks:
         agent = await self._store.read(lambda tx: tx.agents.get(hook.agent_id, hook.user_id))
         # The tools of an MCP server are known once it has started.
         asked = {"tool_ids": list(hook.tools)}
-        problems = await self._prepare(agent) if session_config.names_tool_of(agent, asked) else ()
-        known = self._tools_of(agent)
+        problems = await self._catalog.prepare(agent) if session_config.names_tool_of(agent, asked) else ()
+        known = self._catalog.names_for(agent)
         for name in hook.tools:
             if name not in known:
                 raise Invalid(
@@ -235,10 +231,10 @@ _LIMITS = WorkspaceLimits(bytes=1_000_000_000, file_bytes=10_000_000, files=10_0
 class HookPayloads:
     """Reads the deliveries that a run of a hook is about, and writes long ones to files in the agent's workspace."""
 
-    def __init__(self, store: Store, agent_files: AgentFiles, workspace_of: Callable[[str], Path]) -> None:
-        self._store = store
+    def __init__(self, base: Base, agent_files: AgentFiles) -> None:
+        self._base = base
+        self._store = base.store
         self._agent_files = agent_files
-        self._workspace_of = workspace_of
 
     async def of_run(self, run: ClaimedRun) -> HookData | None:
         """Return the deliveries of a run, and write the long ones to files; None if it has none.
@@ -253,7 +249,9 @@ class HookPayloads:
             return None
         name, payloads = found
         long = rules.find_long(payloads)
-        unsaved = await asyncio.to_thread(_write, Workspace(self._workspace_of(run.agent_id)), long) if long else {}
+        unsaved = (
+            await asyncio.to_thread(_write, Workspace(self._base.workspace_of(run.agent_id)), long) if long else {}
+        )
         if long:
             await self._agent_files.save_files(run.agent_id, run.id)
         return HookData(hook=name, payloads=payloads, unsaved=unsaved)

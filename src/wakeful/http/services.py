@@ -1,11 +1,16 @@
-"""All services of a node, for the routes."""
+"""All services of a node. A route asks for the ones that it needs by their type:
+
+@router.get("/wakes")
+async def list_wakes(caller: Reader, wakes: Need[WakeService]) -> …
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from fastapi import Depends, Request
 
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
     from wakeful.database.service import AgentData
     from wakeful.delivery.pings import Pings
     from wakeful.delivery.push import Push
-    from wakeful.delivery.service import Channels, Deliverer
+    from wakeful.delivery.service import Channels, Deliverer, Outbox
     from wakeful.homes.directories import Directories
     from wakeful.hooks.receiving import Receiving
     from wakeful.hooks.service import Hooks
@@ -51,9 +56,12 @@ if TYPE_CHECKING:
     from wakeful.webhooks.service import Webhooks
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """All services of a node."""
+    """All services of a node, by their names, and by their types: `services[Recalls]`."""
 
     accounts: Accounts
     agenda: AgendaService
@@ -78,6 +86,7 @@ class Services:
     next_runs: NextRuns
     nodes: Nodes
     notices: NoticeService
+    outbox: Outbox
     pauses: PauseService
     pings: Pings
     presence: PresenceService
@@ -101,10 +110,38 @@ class Services:
     wakes: WakeService
     webhooks: Webhooks
     workspace_of: Callable[[str], Path]  # the directory of an agent's files
+    by_type: dict[type[Any], object] = field(init=False, repr=False, default_factory=dict[type[Any], object])
+
+    def __post_init__(self) -> None:
+        for name in (each.name for each in fields(self) if each.init):
+            service: object = getattr(self, name)
+            self.by_type[type(service)] = service
+
+    def __getitem__(self, wanted: type[T]) -> T:
+        return cast("T", self.by_type[wanted])
 
 
 async def _services(request: Request) -> Services:
     return request.app.state.services
 
 
-ServicesDep = Annotated[Services, Depends(_services)]
+@cache
+def _finder(wanted: type[Any]) -> Any:
+    async def find(request: Request) -> Any:
+        return request.app.state.services[wanted]
+
+    return Depends(find)
+
+
+if TYPE_CHECKING:
+    Need = Annotated[T, "the service of this type"]
+else:
+
+    class Need:
+        """`Need[Recalls]` is the service of that type, as the parameter of a route."""
+
+        def __class_getitem__(cls, wanted: type[Any]) -> Any:
+            return Annotated[wanted, _finder(wanted)]
+
+
+ServicesDep = Annotated[Services, Depends(_services)]  # for routes that hand them on, or need one of a feature above

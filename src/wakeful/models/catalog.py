@@ -6,13 +6,14 @@ and once a minute.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Literal
 
 from wakeful.core import device_key as core_device_key
 from wakeful.core.errors import StoreUnavailable
 from wakeful.core.events import LookAgain, ModelsChanged
+from wakeful.core.jobs import Job
 from wakeful.core.records import Model, ModelTest, StoredToolCalls
 from wakeful.models.names import DEMO, check_written
 from wakeful.models.rules import ModelKeyUnreadable
@@ -92,6 +93,10 @@ class ModelCatalog:
 
     def last_test(self, name: str) -> ModelTest | None:
         return self._tests.get(name)
+
+    def jobs(self) -> Iterator[Job]:
+        if self._store.is_shared:  # news of a change may have been lost
+            yield Job(name="models", every=timedelta(minutes=1), run=self.refresh)
 
     async def refresh(self) -> None:
         """Read the models from the store."""

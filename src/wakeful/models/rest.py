@@ -12,7 +12,7 @@ from wakeful.core.identity import check_owner
 from wakeful.core.records import Model, ToolCalls
 from wakeful.http.auth import Admin
 from wakeful.http.routes import DoorRoute
-from wakeful.http.services import Services, ServicesDep
+from wakeful.http.services import Need, Services, ServicesDep
 from wakeful.http.shapes import Done, RequestBody, Shape, Sparse
 from wakeful.models.providers import PROVIDERS, Provider
 from wakeful.models.rules import (
@@ -27,6 +27,7 @@ from wakeful.models.rules import (
     read_tool_calls,
     refuse_text,
 )
+from wakeful.models.service import ModelService
 
 Name = Annotated[str, Field(max_length=64, description="A name of your own: a-z, 0-9, dot, hyphen, underscore.")]
 ProviderId = Annotated[
@@ -258,35 +259,35 @@ async def list_providers(caller: Admin) -> Providers:
 
 
 @router.post("/models/list")
-async def list_models_of_provider(caller: Admin, services: ServicesDep, asked: ListRequest) -> Listed:
+async def list_models_of_provider(caller: Admin, models: Need[ModelService], asked: ListRequest) -> Listed:
     """Ask an endpoint for its models. Owners only.
 
     A browser can do this within ten minutes after its login.
     """
-    found = await services.models.list_models(
+    found = await models.list_models(
         caller, name=asked.name, provider=asked.provider, address=asked.address, key=asked.key
     )
     return Listed(models=[ListedShape.model_validate(each) for each in found])
 
 
 @router.post("/models/discover")
-async def discover_models(caller: Admin, services: ServicesDep) -> FoundServers:
+async def discover_models(caller: Admin, models: Need[ModelService]) -> FoundServers:
     """Look for Ollama, LM Studio, vLLM and llama.cpp on this machine, at their usual ports. Owners only.
 
     Nothing that is found is used until it is added.
     """
-    found = await services.models.discover(caller)
+    found = await models.discover(caller)
     return FoundServers(servers=[FoundShape.model_validate(each) for each in found])
 
 
 @router.post("/models/test")
-async def test_model(caller: Admin, services: ServicesDep, asked: TestRequest) -> ModelTrialShape:
+async def test_model(caller: Admin, models: Need[ModelService], asked: TestRequest) -> ModelTrialShape:
     """Send a test request to a model, with one tool, and save how it calls tools. Owners only.
 
     Returns within about 20 seconds; the outcome `waiting` means that the test goes on, and that the same request
     returns its result. It counts toward no budget.
     """
-    return ModelTrialShape.model_validate(await services.models.test(caller, asked.model))
+    return ModelTrialShape.model_validate(await models.test(caller, asked.model))
 
 
 @router.put("/models/default")
@@ -319,7 +320,7 @@ async def change_model(caller: Admin, services: ServicesDep, name: PathName, ask
 @router.delete("/models/{name}")
 async def remove_model(
     caller: Admin,
-    services: ServicesDep,
+    models: Need[ModelService],
     name: PathName,
     force: Annotated[bool, Query(description="Also if agents use it; their runs fail then.")] = False,
 ) -> Done:
@@ -327,7 +328,7 @@ async def remove_model(
 
     A browser can do this within ten minutes after its login.
     """
-    await services.models.remove(caller, name, is_forced=force)
+    await models.remove(caller, name, is_forced=force)
     return Done()
 
 

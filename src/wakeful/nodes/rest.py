@@ -5,8 +5,9 @@ from pydantic import AwareDatetime, Field
 
 from wakeful.http.auth import Admin, Reader
 from wakeful.http.routes import DoorRoute
-from wakeful.http.services import ServicesDep
+from wakeful.http.services import Need
 from wakeful.http.shapes import PathId, Shape
+from wakeful.nodes.service import Nodes
 
 router = APIRouter(route_class=DoorRoute, tags=["nodes"])
 
@@ -33,19 +34,19 @@ class NodeList(Shape):
 
 
 @router.get("/nodes")
-async def list_nodes(caller: Reader, services: ServicesDep) -> NodeList:
+async def list_nodes(caller: Reader, nodes: Need[Nodes]) -> NodeList:
     """List the nodes that share the store; with an embedded store, this one. Owners only, with any scope."""
-    found = await services.nodes.list(caller)
-    return NodeList(nodes=[NodeShape.model_validate(node) for node in found], this_id=services.nodes.identity.owner)
+    found = await nodes.list(caller)
+    return NodeList(nodes=[NodeShape.model_validate(node) for node in found], this_id=nodes.identity.owner)
 
 
 @router.post("/nodes/{node_id}/drain")
-async def drain_node(caller: Admin, services: ServicesDep, node_id: PathId) -> NodeShape:
+async def drain_node(caller: Admin, nodes: Need[Nodes], node_id: PathId) -> NodeShape:
     """Have a node claim no more runs and hand back those it has, until it restarts. Owners only."""
-    return NodeShape.model_validate(await services.nodes.drain(node_id, caller))
+    return NodeShape.model_validate(await nodes.drain(node_id, caller))
 
 
 @router.post("/nodes/{node_id}/undrain")
-async def undrain_node(caller: Admin, services: ServicesDep, node_id: PathId) -> NodeShape:
+async def undrain_node(caller: Admin, nodes: Need[Nodes], node_id: PathId) -> NodeShape:
     """Have a node claim runs again. Owners only."""
-    return NodeShape.model_validate(await services.nodes.undrain(node_id, caller))
+    return NodeShape.model_validate(await nodes.undrain(node_id, caller))

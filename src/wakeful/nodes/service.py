@@ -1,12 +1,14 @@
 """The nodes that share a store: listing and draining them."""
 
 import logging
-from datetime import datetime
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from wakeful.core.clock import Clock
 from wakeful.core.errors import Unavailable
 from wakeful.core.identity import Identity, OwnersOnly
+from wakeful.core.jobs import Job
 from wakeful.core.records import Node, NodeIdentity, NoSuchNode, OnlyNode
 from wakeful.delivery.push import Push
 from wakeful.homes import directories
@@ -52,6 +54,10 @@ class Nodes:
         self._token_id, self._is_only_token = token_id, is_only
         await tx.nodes.set_token(self.identity.owner, token_id)
         await self._drop_other_tokens(tx)
+
+    def jobs(self) -> Iterator[Job]:
+        if self._store.is_shared:
+            yield Job(name="node-tokens", every=timedelta(minutes=1), run=self.tidy)
 
     async def tidy(self) -> None:
         """Delete owner tokens of nodes that have stopped since, if this node has one in its settings."""

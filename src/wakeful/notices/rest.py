@@ -9,9 +9,9 @@ from pydantic import AwareDatetime, Field
 from wakeful.core.types import Notice
 from wakeful.http.auth import Chatter, Reader
 from wakeful.http.routes import DoorRoute
-from wakeful.http.services import ServicesDep
+from wakeful.http.services import Need
 from wakeful.http.shapes import Done, Most, PathId, Shape, shape_of
-from wakeful.notices.service import write_times
+from wakeful.notices.service import NoticeService, write_times
 from wakeful.notices.texts import call_to_approve
 
 router = APIRouter(route_class=DoorRoute, tags=["notifications"])
@@ -42,23 +42,23 @@ class Notifications(Shape):
 
 
 @router.get("/notifications")
-async def list_notifications(caller: Reader, services: ServicesDep, most: Most = 50) -> Notifications:
+async def list_notifications(caller: Reader, notices: Need[NoticeService], most: Most = 50) -> Notifications:
     """List the latest notifications."""
-    found = await services.notices.of_user(caller.user.id, most)
+    found = await notices.of_user(caller.user.id, most)
     return Notifications(notifications=[_to_body(notice, caller.user.timezone) for notice in found])
 
 
 @router.post("/notifications/read")
-async def read_all(caller: Chatter, services: ServicesDep) -> Done:
+async def read_all(caller: Chatter, notices: Need[NoticeService]) -> Done:
     """Mark every notification as read."""
-    await services.notices.mark_read(caller.user.id)
+    await notices.mark_read(caller.user.id)
     return Done()
 
 
 @router.post("/notifications/{notification_id}/read")
-async def read_one(caller: Chatter, services: ServicesDep, notification_id: PathId) -> Done:
+async def read_one(caller: Chatter, notices: Need[NoticeService], notification_id: PathId) -> Done:
     """Mark a notification as read."""
-    await services.notices.mark_read(caller.user.id, notification_id)
+    await notices.mark_read(caller.user.id, notification_id)
     return Done()
 
 

@@ -10,11 +10,11 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from wakeful.core.clock import Clock
+from wakeful.core.counters import Counted
 from wakeful.core.errors import Unavailable
 from wakeful.core.identity import Identity, OwnersOnly
 from wakeful.core.records import NodeIdentity, Outcome
 from wakeful.core.types import Run, WaitingWork
-from wakeful.delivery.rules import Delivery
 from wakeful.operations.storage import Sizes
 from wakeful.store.store import Store
 from wakeful.timing.fire_rule import Verdict
@@ -115,7 +115,7 @@ class Metrics:
         name = self._tool(tool) if is_known else "unknown"
         self._tool_calls.labels(name, "ok" if is_success else "failed").inc()
 
-    def note_deliveries(self, deliveries: Sequence[Delivery]) -> None:
+    def note_deliveries(self, deliveries: Sequence[Counted]) -> None:
         """Count messages over channels and to browsers."""
         for each in deliveries:
             self._delivered.labels(each.kind, each.outcome).inc()

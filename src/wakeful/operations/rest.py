@@ -11,12 +11,15 @@ from wakeful.core.labels import Confined
 from wakeful.http.auth import Admin, Reader, is_authenticated
 from wakeful.http.connections import waiting
 from wakeful.http.routes import DoorRoute
-from wakeful.http.services import ServicesDep
+from wakeful.http.services import Need
 from wakeful.http.shapes import Shape
 from wakeful.models.names import DEMO
-from wakeful.operations.storage import AgentUse
+from wakeful.models.service import ModelService
+from wakeful.nodes.service import Nodes
+from wakeful.operations.metrics import Metrics
+from wakeful.operations.storage import AgentUse, Storage
 from wakeful.sessions.rest import SearchIndexShape
-from wakeful.telemetry.recent_logs import MAX_LINES, MAX_WAIT_SECONDS, LogLevel
+from wakeful.telemetry.recent_logs import MAX_LINES, MAX_WAIT_SECONDS, LogLevel, RecentLogs
 
 # Version, model, store and confinement of this server.
 
@@ -42,10 +45,10 @@ class About(Fixed):
 
 
 @router.get("/about")
-async def about(_caller: Reader, request: Request, services: ServicesDep) -> About:
+async def about(_caller: Reader, request: Request, models: Need[ModelService]) -> About:
     """Show the version, the model, the store, and how shell commands are confined."""
     fixed: Fixed = request.app.state.about
-    catalog = services.models.catalog
+    catalog = models.catalog
     return About(
         **fixed.model_dump(),
         model=catalog.default,
@@ -67,7 +70,7 @@ async def healthz(request: Request) -> dict[str, str | bool]:
 
 
 @router.get("/readyz", responses={503: {"description": "Wakes are not being fired."}})
-async def readyz(request: Request, services: ServicesDep) -> JSONResponse:
+async def readyz(request: Request, nodes: Need[Nodes]) -> JSONResponse:
     """Check that wakes are fired. A caller with a token is also told why they are not.
 
     A node that drains is ready: it fires wakes, and others execute their runs; then `draining` is true.
@@ -75,15 +78,15 @@ async def readyz(request: Request, services: ServicesDep) -> JSONResponse:
     problems = list(request.app.state.find_problems())
     if not is_authenticated(request):
         return JSONResponse({"ok": not problems}, status_code=503 if problems else 200)
-    body = {"ok": not problems, "problems": problems} | ({"draining": True} if services.nodes.is_draining else {})
+    body = {"ok": not problems, "problems": problems} | ({"draining": True} if nodes.is_draining else {})
     return JSONResponse(body, status_code=503 if problems else 200)
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {METRICS_TYPE: {}}}})
-async def metrics(caller: Reader, request: Request, services: ServicesDep) -> Response:
+async def metrics(caller: Reader, request: Request, metrics_service: Need[Metrics], nodes: Need[Nodes]) -> Response:
     """Return metrics for Prometheus: ended runs, lateness of wakes, queue lengths. Owners only, with any scope."""
-    is_ready, is_draining = not request.app.state.find_problems(), services.nodes.is_draining
-    text = await services.metrics.text(caller, is_ready=is_ready, is_draining=is_draining)
+    is_ready, is_draining = not request.app.state.find_problems(), nodes.is_draining
+    text = await metrics_service.text(caller, is_ready=is_ready, is_draining=is_draining)
     return Response(text, media_type=METRICS_TYPE)
 
 
@@ -113,7 +116,7 @@ class LogLines(Shape):
 async def read_logs(
     request: Request,
     caller: Admin,
-    services: ServicesDep,
+    recent_logs: Need[RecentLogs],
     after: Annotated[str | None, Query(max_length=40)] = None,
     since: Annotated[str | None, Query(max_length=100)] = None,
     level: LogLevel | None = None,
@@ -126,9 +129,7 @@ async def read_logs(
     response as `after`, and `wait`: the response comes with the next line, or after these seconds without one.
     """
     with waiting(request.scope["state"], wait):
-        page = await services.recent_logs.read(
-            caller, after=after, since=since, level=level, limit=limit, wait_seconds=wait
-        )
+        page = await recent_logs.read(caller, after=after, since=since, level=level, limit=limit, wait_seconds=wait)
     # Not through pydantic, which takes five times as long: other requests wait meanwhile.
     return Response(orjson.dumps(page), media_type="application/json")
 
@@ -182,9 +183,9 @@ class StorageShape(Shape):
 
 
 @router.get("/storage")
-async def get_storage(caller: Reader, services: ServicesDep) -> StorageShape:
+async def get_storage(caller: Reader, storage: Need[Storage]) -> StorageShape:
     """Show the disk usage of the store, workspaces and agents' databases. Owners only, with any scope."""
-    used, kept = await services.storage.measure(caller), services.storage.retention
+    used, kept = await storage.measure(caller), storage.retention
     return StorageShape(
         store_bytes=used.store,
         reusable_bytes=used.reusable,

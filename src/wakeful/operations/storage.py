@@ -5,15 +5,17 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from wakeful.core.clock import Clock
 from wakeful.core.identity import Identity, OwnersOnly
+from wakeful.core.jobs import Job
 from wakeful.core.search import IndexProgress
 from wakeful.sessions.search import SearchIndex
+from wakeful.sessions.service import SessionService
 from wakeful.store.drivers.sqlite import FreePages
 from wakeful.store.nodes import OldRun, StoredTexts
 from wakeful.store.sessions import NoSuchSession
@@ -118,6 +120,9 @@ class Storage:
             sizes=sizes,
         )
 
+    def jobs(self) -> Iterator[Job]:
+        yield Job(name="sizes", every=timedelta(hours=1), run=self.measure_sizes, is_at_once=True)
+
     async def measure_sizes(self) -> Sizes:
         """Measure tables and agents, and pass the figures on to the metrics."""
         began = self._clock.monotonic()
@@ -193,11 +198,11 @@ DeleteSession = Callable[[str, str], Awaitable[None]]  # a session of a user
 
 
 class OldData:
-    def __init__(self, store: Store, clock: Clock, retention: Retention, delete_session: DeleteSession) -> None:
+    def __init__(self, store: Store, clock: Clock, retention: Retention, sessions: SessionService) -> None:
         self._store = store
         self._clock = clock
         self._retention = retention
-        self._delete_session = delete_session
+        self._sessions = sessions
 
     async def delete(self) -> None:
         """Delete what is older than it may be, in small transactions with a rest after each."""
@@ -220,7 +225,7 @@ class OldData:
             for session_id in found:
                 began = time.monotonic()
                 try:
-                    await self._delete_session(session_id, user_id)
+                    await self._sessions.delete(session_id, user_id)
                 except NoSuchSession:  # its user was first
                     continue
                 deleted += 1

@@ -1,27 +1,28 @@
-"""Periodic maintenance: the liveness audit, finishing interrupted work, and deleting old data."""
+"""Periodic maintenance: the liveness audit, the room on the disk, deleting old data, and the store's journal."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
 from wakeful.core.clock import STEP, Clock
 from wakeful.core.errors import Unavailable
+from wakeful.core.jobs import Job
+from wakeful.core.resources import find_disk_shortage
 from wakeful.core.types import FOREVER
-from wakeful.delivery.service import Outbox
 from wakeful.hooks.rules import KEEP_PAYLOAD
 from wakeful.notices.texts import make_notice
 from wakeful.operations.storage import OldData, Retention, Vacuum
+from wakeful.store.base import Base
 from wakeful.store.completions import KEPT
 from wakeful.store.hooks import KEEP
 from wakeful.store.store import Store, Tx
 from wakeful.wakes.recalls import Recalls
-from wakeful.wakes.wrong_clock import WrongClock
-from wakeful.wakes.zone_rules import ZoneRules
 
 log = logging.getLogger(__name__)
 
+CHECKPOINT_EVERY = timedelta(minutes=1)
 _OVERDUE = timedelta(minutes=1)
 _MAX_NAMED = 5
 # Seconds after a step of the clock before anything is deleted: the clock may be wrong. Recalls are not cancelled so
@@ -44,51 +45,35 @@ class Health:
 
 
 class Upkeep:
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        recalls: Recalls,
-        outbox: Outbox,
-        retention: Retention,
-        finish_erasing: Callable[[], Awaitable[None]],
-        remove_orphaned_uploads: Callable[[], Awaitable[None]],
-        owner: str,
-        wrong_clock: WrongClock,
-        zone_rules: ZoneRules,
-        refresh_models: Callable[[], Awaitable[None]],
-        old_data: OldData,
-        vacuum: Vacuum,
-        measure: Callable[[], Awaitable[object]],
-        node: str,
-        find_disk_shortage: Callable[[], str | None],
-    ) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, base: Base, recalls: Recalls, retention: Retention, old_data: OldData) -> None:
+        self._store = base.store
+        self._clock = base.clock
+        self._owner = base.owner
+        self._node = base.node.name
+        self._data_dir = base.data_dir
         self._recalls = recalls
-        self.outbox = outbox
         self._retention = retention
-        self._finish_erasing = finish_erasing
-        self._remove_orphaned_uploads = remove_orphaned_uploads
-        self._owner = owner
-        self._wrong_clock = wrong_clock
-        self.zone_rules = zone_rules
-        self._refresh_models = refresh_models
         self._old_data = old_data
-        self._vacuum = vacuum
-        self._measure = measure
-        self._node = node
-        self._find_disk_shortage = find_disk_shortage
+        self._vacuum = Vacuum(base.store, base.clock)
+        self.health = Health()  # as the last audit found it
         self.disk_shortage: str | None = None
         self._is_shortage_noted = False
-        self._began = clock.monotonic()
-        self._lead = _lead_of(clock)  # at the last audit
+        self._began = base.clock.monotonic()
+        self._lead = _lead_of(base.clock)  # at the last audit
+
+    def jobs(self) -> Iterator[Job]:
+        yield Job(name="disk", every=timedelta(minutes=1), run=self.look_at_disk, is_at_once=True)
+        yield Job(name="forgotten-recalls", every=timedelta(minutes=1), run=self.cancel_forgotten)
+        yield Job(name="retention", every=timedelta(hours=1), run=self.forget)
+        if not self._store.is_shared:
+            yield Job(name="checkpoint", every=CHECKPOINT_EVERY, run=self.checkpoint)
 
     async def audit(self) -> Health:
         """Find wakes and runs that no node handles; not just after a suspend or a step of the clock."""
         last, self._lead = self._lead, _lead_of(self._clock)
         if self._lead - last > STEP.total_seconds() or self._clock.seconds_since_step() < _OVERDUE.total_seconds():
-            return Health()
+            self.health = Health()
+            return self.health
         before = self._clock.now() - _OVERDUE
 
         async def work(tx: Tx) -> Health:
@@ -98,11 +83,12 @@ class Upkeep:
                 orphaned_wakes=tuple(await tx.wakes.orphaned(before, _MAX_NAMED)),
             )
 
-        return await self._store.read(work)
+        self.health = await self._store.read(work)
+        return self.health
 
     async def look_at_disk(self) -> None:
         """Look whether the disk is nearly full, and notify the owners when that begins."""
-        shortage = self.disk_shortage = await asyncio.to_thread(self._find_disk_shortage)
+        shortage = self.disk_shortage = await asyncio.to_thread(find_disk_shortage, self._data_dir)
         if shortage is None or self._is_shortage_noted:
             self._is_shortage_noted = shortage is not None
             return
@@ -116,19 +102,10 @@ class Upkeep:
         await self._store.write(work)
         self._is_shortage_noted = True  # not before: a full store takes no notice, and the next minute tries again
 
-    async def tidy(self) -> None:
-        """Correct times that a wrong clock or other zone rules planned, cancel forgotten recalls, and finish what a
-        crash or another node left undone.
-        """
-        await self._wrong_clock.correct()
-        await self.zone_rules.follow_changes()
+    async def cancel_forgotten(self) -> None:
+        """Cancel recalls that nobody has looked at for the days of the setting."""
         if self._retention.forget_recalls_after_days and self._is_settled():
             await self._recalls.cancel_forgotten(self._retention.forget_recalls_after_days)
-        await self.outbox.sweep()
-        if self._store.is_shared:  # another node may have deleted agents or sessions that have files here
-            await self._finish_erasing()
-            await self._remove_orphaned_uploads()
-            await self._refresh_models()  # news of a change may have been lost
 
     def _is_settled(self) -> bool:
         """Return whether the server has run long enough, with a steady clock, to count days without a user."""
@@ -141,10 +118,6 @@ class Upkeep:
             await self._store.checkpoint()
         except Unavailable as error:  # nothing is lost: the journal has it
             log.warning("store not checkpointed", extra={"problem": error.message})
-
-    async def measure(self) -> None:
-        """Measure tables and agents for the metrics."""
-        await self._measure()
 
     async def forget(self) -> None:
         """Delete old frames, runs, tokens and clients' keys of sessions, merge skipped runs, and free the space."""

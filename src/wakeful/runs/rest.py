@@ -12,7 +12,7 @@ from wakeful.core.records import Allowance, Approval
 from wakeful.core.types import RunNote, RunStatus, ScheduledBy, Trigger, WakeKind
 from wakeful.http.auth import Admin, Chatter, Reader
 from wakeful.http.routes import DoorRoute
-from wakeful.http.services import ServicesDep
+from wakeful.http.services import Need, ServicesDep
 from wakeful.http.shapes import (
     CameIn,
     Done,
@@ -30,6 +30,8 @@ from wakeful.http.shapes import (
     read_page,
     shape_of,
 )
+from wakeful.runs.approvals import Approvals
+from wakeful.runs.service import RunService
 
 # ── Tool calls that need approval ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -84,41 +86,41 @@ class AllowanceList(Shape):
 
 
 @router.get("/approvals")
-async def list_waiting(caller: Reader, services: ServicesDep) -> ApprovalList:
+async def list_waiting(caller: Reader, approvals: Need[Approvals]) -> ApprovalList:
     """List the tool calls that wait for the caller's answer now, of all sessions."""
-    found = await services.approvals.waiting(caller.user.id)
+    found = await approvals.waiting(caller.user.id)
     return ApprovalList(approvals=[ApprovalShape.model_validate(each) for each in found])
 
 
 @router.get("/agents/{agent_id}/allowances")
-async def list_allowances(caller: Reader, services: ServicesDep, agent_id: PathId) -> AllowanceList:
+async def list_allowances(caller: Reader, approvals: Need[Approvals], agent_id: PathId) -> AllowanceList:
     """List the tools that an agent may call without asking, and in which session."""
-    found = await services.approvals.allowances(agent_id, caller.user.id)
+    found = await approvals.allowances(agent_id, caller.user.id)
     return AllowanceList(allowances=[AllowanceShape.from_fields(each, session_title=title) for each, title in found])
 
 
 @router.delete("/agents/{agent_id}/allowances/{allowance_id}")
-async def revoke_allowance(caller: Admin, services: ServicesDep, agent_id: PathId, allowance_id: PathId) -> Done:
+async def revoke_allowance(caller: Admin, approvals: Need[Approvals], agent_id: PathId, allowance_id: PathId) -> Done:
     """Ask again before each call of a tool that was allowed in a session."""
-    await services.approvals.revoke(allowance_id, agent_id, caller.user.id)
+    await approvals.revoke(allowance_id, agent_id, caller.user.id)
     return Done()
 
 
 @router.get("/runs/{run_id}/approvals")
-async def list_approvals(caller: Reader, services: ServicesDep, run_id: PathId) -> ApprovalList:
+async def list_approvals(caller: Reader, approvals: Need[Approvals], run_id: PathId) -> ApprovalList:
     """List the tool calls of a run that need or needed approval."""
-    found = await services.approvals.of_run(run_id, caller.user.id)
+    found = await approvals.of_run(run_id, caller.user.id)
     return ApprovalList(approvals=[ApprovalShape.model_validate(each) for each in found])
 
 
 @router.post("/runs/{run_id}/approvals/{call_id:path}")
 async def answer_approval(
-    caller: Chatter, services: ServicesDep, run_id: PathId, call_id: CallId, asked: Answer
+    caller: Chatter, approvals: Need[Approvals], run_id: PathId, call_id: CallId, asked: Answer
 ) -> ApprovalAnswered:
     """Approve or refuse a tool call. A headless run, which does not wait, is run again with an approved call."""
     if asked.always:
         check_scope(caller, "admin")
-    again = await services.approvals.answer(
+    again = await approvals.answer(
         run_id,
         call_id,
         caller.user.id,
@@ -208,7 +210,7 @@ class RunEvents(Sparse):
 @router.get("/runs")
 async def list_runs(
     caller: Reader,
-    services: ServicesDep,
+    runs: Need[RunService],
     agent_id: Id | None = None,
     session_id: Id | None = None,
     wake_id: Id | None = None,
@@ -217,7 +219,7 @@ async def list_runs(
     page: Page = None,
 ) -> RunList:
     """List the caller's runs and what each used, the latest first; with an agent, that agent's history."""
-    found = await services.runs.find(
+    found = await runs.find(
         caller.user.id,
         agent_id=agent_id,
         session_id=session_id,
@@ -227,7 +229,7 @@ async def list_runs(
         most=most,
     )
     ids = [run.id for run in found]
-    used, about = await services.runs.usage(ids), await services.runs.subjects(ids)
+    used, about = await runs.usage(ids), await runs.subjects(ids)
     return RunList(
         runs=[RunDetail.from_fields(run, about=about.get(run.id, ""), usage=used.get(run.id)) for run in found],
         next=next_page(found, most, lambda run: (run.queued_at, run.id)),
@@ -235,11 +237,11 @@ async def list_runs(
 
 
 @router.get("/runs/{run_id}")
-async def get_run(caller: Reader, services: ServicesDep, run_id: PathId) -> RunWithTexts:
+async def get_run(caller: Reader, runs: Need[RunService], run_id: PathId) -> RunWithTexts:
     """Show a run: what it was given, what it answered, and what it used."""
-    run = await services.runs.get(run_id, caller.user.id)
-    used, about = await services.runs.usage([run_id]), await services.runs.subjects([run_id])
-    texts = await services.runs.texts(run)
+    run = await runs.get(run_id, caller.user.id)
+    used, about = await runs.usage([run_id]), await runs.subjects([run_id])
+    texts = await runs.texts(run)
     return RunWithTexts.from_fields(
         run, about=about.get(run_id, ""), usage=used.get(run_id), brief=texts.brief, answer=texts.answer
     )
@@ -262,18 +264,18 @@ async def get_run_events(
 
 
 @router.post("/runs/{run_id}/stop")
-async def stop_run(caller: Chatter, services: ServicesDep, run_id: PathId) -> StopAnswer:
+async def stop_run(caller: Chatter, runs: Need[RunService], run_id: PathId) -> StopAnswer:
     """Ask a run to stop; it ends within two seconds, or when another node takes over from one that does not respond."""
-    return StopAnswer.of(await services.runs.stop(run_id, caller.user.id))
+    return StopAnswer.of(await runs.stop(run_id, caller.user.id))
 
 
 @router.post("/runs/{run_id}/continue", status_code=202)
-async def continue_run(caller: Chatter, services: ServicesDep, run_id: PathId) -> RunShape:
+async def continue_run(caller: Chatter, runs: Need[RunService], run_id: PathId) -> RunShape:
     """Continue a run that was interrupted, failed or was stopped, from its last saved step."""
-    return RunShape.model_validate(await services.runs.go_on(run_id, caller.user.id))
+    return RunShape.model_validate(await runs.go_on(run_id, caller.user.id))
 
 
 @router.post("/runs/{run_id}/again", status_code=202)
-async def run_again(caller: Chatter, services: ServicesDep, run_id: PathId) -> RunShape:
+async def run_again(caller: Chatter, runs: Need[RunService], run_id: PathId) -> RunShape:
     """Run the wake of a run once more; the wake keeps its times."""
-    return RunShape.model_validate(await services.runs.again(run_id, caller.user.id, caller.via))
+    return RunShape.model_validate(await runs.again(run_id, caller.user.id, caller.via))

@@ -13,7 +13,7 @@ from wakeful.core.search import MAX_QUERY, IndexProgress, Snippet
 from wakeful.core.types import MAX_IMAGES, Message, ServerNoteCode, Session, Upload
 from wakeful.http.auth import Chatter, Reader
 from wakeful.http.routes import DoorRoute, takes_large_bodies
-from wakeful.http.services import Services, ServicesDep
+from wakeful.http.services import Need, Services, ServicesDep
 from wakeful.http.shapes import (
     BadPage,
     Done,
@@ -32,8 +32,8 @@ from wakeful.http.shapes import (
     shape_of,
 )
 from wakeful.sessions.messages import MAX_CONTENT, MAX_FILES, hand_over, read_message
-from wakeful.sessions.search import Hit, Kind, Place
-from wakeful.sessions.service import MAX_TITLE, SessionView
+from wakeful.sessions.search import Hit, Kind, Place, Search
+from wakeful.sessions.service import MAX_TITLE, SessionService, SessionView
 from wakeful.sessions.uploads import MAX_UPLOAD_BYTES, MAX_UPLOADS_BYTES, UploadTooLarge
 from wakeful.timing.schedule_request import PREFIX
 
@@ -79,12 +79,14 @@ class SearchAnswer(Sparse):
 
 
 @router.get("/search")
-async def search(caller: Reader, services: ServicesDep, q: Words, most: Most = 20, page: Page = None) -> SearchAnswer:
+async def search(
+    caller: Reader, search_service: Need[Search], q: Words, most: Most = 20, page: Page = None
+) -> SearchAnswer:
     """Search the caller's messages and session titles, of people and agents; results of tools are not searched.
 
     A word of three letters or more is found anywhere in a word, a shorter one at its beginning.
     """
-    answer = await services.search.find(caller.user.id, q, most, _read_place(page))
+    answer = await search_service.find(caller.user.id, q, most, _read_place(page))
     return SearchAnswer(
         results=[_to_result(hit) for hit in answer.hits],
         next=None if answer.next is None else f"{answer.next.kind}.{answer.next.before}",
@@ -258,7 +260,7 @@ class NoSuchImage(NotFound):
 @router.get("/sessions")
 async def list_sessions(
     caller: Reader,
-    services: ServicesDep,
+    sessions: Need[SessionService],
     agent_id: Id | None = None,
     q: Wanted | None = None,
     has_recall: bool = False,
@@ -268,7 +270,7 @@ async def list_sessions(
     page: Page = None,
 ) -> SessionList:
     """List the caller's sessions, the latest first: all, or those with words in the title, a pending recall or wake."""
-    found = await services.sessions.find(
+    found = await sessions.find(
         caller.user.id,
         agent_id=agent_id,
         named=q,
@@ -298,10 +300,10 @@ async def open_session(caller: Chatter, services: ServicesDep, asked: NewSession
 
 
 @router.get("/sessions/{session_id}")
-async def get_session(caller: Reader, services: ServicesDep, session_id: PathId) -> SessionDetail:
+async def get_session(caller: Reader, sessions: Need[SessionService], session_id: PathId) -> SessionDetail:
     """Show a session with all its messages."""
-    view = await services.sessions.view(session_id, caller.user.id)
-    return _detail(view, await services.sessions.messages(session_id, caller.user.id))
+    view = await sessions.view(session_id, caller.user.id)
+    return _detail(view, await sessions.messages(session_id, caller.user.id))
 
 
 @router.patch("/sessions/{session_id}")
@@ -317,9 +319,9 @@ async def change_session(
 
 
 @router.delete("/sessions/{session_id}")
-async def delete_session(caller: Chatter, services: ServicesDep, session_id: PathId) -> Done:
+async def delete_session(caller: Chatter, sessions: Need[SessionService], session_id: PathId) -> Done:
     """Delete a session: its run is stopped and its wakes are cancelled. Its runs stay listed, without their text."""
-    await services.sessions.delete(session_id, caller.user.id)
+    await sessions.delete(session_id, caller.user.id)
     return Done()
 
 
@@ -364,9 +366,9 @@ async def upload(caller: Chatter, services: ServicesDep, session_id: PathId, fil
 
 
 @router.get("/sessions/{session_id}/images/{image_id}", response_class=Response)
-async def get_image(caller: Reader, services: ServicesDep, session_id: PathId, image_id: PathId) -> Response:
+async def get_image(caller: Reader, sessions: Need[SessionService], session_id: PathId, image_id: PathId) -> Response:
     """Return an image that was sent with a message."""
-    found = await services.sessions.image(session_id, caller.user.id, image_id)
+    found = await sessions.image(session_id, caller.user.id, image_id)
     if found is None:
         raise NoSuchImage(image_id)
     media_type, content = found
@@ -374,10 +376,10 @@ async def get_image(caller: Reader, services: ServicesDep, session_id: PathId, i
 
 
 @router.get("/sessions/{session_id}/export.md", response_class=Response)
-async def export(caller: Reader, services: ServicesDep, session_id: PathId) -> Response:
+async def export(caller: Reader, sessions: Need[SessionService], session_id: PathId) -> Response:
     """Export a session as Markdown."""
-    view = await services.sessions.view(session_id, caller.user.id)
-    text = _as_markdown(view, await services.sessions.messages(session_id, caller.user.id))
+    view = await sessions.view(session_id, caller.user.id)
+    text = _as_markdown(view, await sessions.messages(session_id, caller.user.id))
     headers = {"Content-Disposition": f'attachment; filename="session-{session_id}.md"'}
     return Response(text, media_type="text/markdown; charset=utf-8", headers=headers)
 

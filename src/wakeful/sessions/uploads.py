@@ -5,18 +5,20 @@ They are in `uploads/SESSION/` and are deleted with their session.
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 from wakeful.core import ids
-from wakeful.core.clock import Clock
 from wakeful.core.errors import Invalid, LimitReached, WakefulError
+from wakeful.core.jobs import Job
 from wakeful.core.types import Upload
 from wakeful.database.files import AgentFiles
 from wakeful.homes.workspace import Workspace
 from wakeful.sessions.reading import agent_of
-from wakeful.store.store import Store, Tx
+from wakeful.store.base import Base
+from wakeful.store.store import Tx
 
 MAX_UPLOAD_BYTES = 25 * 1024 * 1024
 MAX_UPLOADS_BYTES = 200 * 1024 * 1024  # bytes in one session
@@ -43,24 +45,17 @@ class ForeignFile(Invalid):
 
 
 class Uploads:
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        agent_files: AgentFiles,
-        agents_folder: Path,
-        workspace_of: Callable[[str], Path],
-    ) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, base: Base, agent_files: AgentFiles) -> None:
+        self._base = base
+        self._store = base.store
+        self._clock = base.clock
         self._agent_files = agent_files
-        self._agents_folder = agents_folder
-        self._workspace_of = workspace_of
+        self._agents_folder = base.data_dir / "agents"
 
     async def keep(self, session_id: str, user_id: str, files: Sequence[tuple[str, bytes]]) -> list[Upload]:
         """Save files under the names they were sent with, all or none."""
         agent = await self._store.read(lambda tx: agent_of(tx, session_id, user_id))
-        workspace = self._workspace_of(agent.id)
+        workspace = self._base.workspace_of(agent.id)
         kept: list[Upload] = []
 
         async def write() -> None:
@@ -85,6 +80,10 @@ class Uploads:
                 await self._agent_files.follow_erasing(agent_id)
             return
         await asyncio.to_thread(_remove, self._agents_folder, {session_id})
+
+    def jobs(self) -> Iterator[Job]:
+        if self._store.is_shared:  # another node may have deleted sessions that have files here
+            yield Job(name="uploads", every=timedelta(minutes=1), run=self.remove_orphans)
 
     async def remove_orphans(self) -> None:
         """Remove files of deleted sessions that a crash has left."""

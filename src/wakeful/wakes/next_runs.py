@@ -1,24 +1,25 @@
 """Book, show, cancel and run an agent's next run."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
 from wakeful.agents.rules import within
-from wakeful.core.clock import Clock
 from wakeful.core.errors import Unavailable
 from wakeful.core.labels import TOOL, Via, stamp, stamp_booked
 from wakeful.core.outside import ActingRun
-from wakeful.core.records import ViewsOf
-from wakeful.core.types import Agent, Rules, Run, Wake
+from wakeful.core.types import Agent, Run, Wake
 from wakeful.core.values import replace
+from wakeful.database.service import AgentData
 from wakeful.runs.brake import check_brake
-from wakeful.store.store import Store, Tx
+from wakeful.store.base import Base
+from wakeful.store.store import Tx
 from wakeful.telemetry.tracing import current_traceparent
 from wakeful.timing import bounds, next_run_request
 from wakeful.timing.bounds import Clamped
 from wakeful.timing.lifecycle import RequestedTime
 from wakeful.timing.next_run_request import NextRunRequest
+from wakeful.toolbox.registry import ToolCatalog
 from wakeful.wakes.service import WakeService, describe_time, find_repeated, put_in_slot
 
 
@@ -34,21 +35,13 @@ class BookedNextRun:
 
 
 class NextRuns:
-    def __init__(
-        self,
-        store: Store,
-        wakes: WakeService,
-        clock: Clock,
-        rules: Rules,
-        tools_of: Callable[[Agent], Collection[str]],
-        views_of: ViewsOf,
-    ) -> None:
-        self._store = store
+    def __init__(self, base: Base, wakes: WakeService, catalog: ToolCatalog, data: AgentData) -> None:
+        self._store = base.store
         self._wakes = wakes
-        self._clock = clock
-        self._rules = rules
-        self._tools_of = tools_of  # the names of the tools that an agent has
-        self._views_of = views_of
+        self._clock = base.clock
+        self._rules = base.rules
+        self._catalog = catalog
+        self._data = data
 
     async def book_in_run(
         self,
@@ -59,7 +52,7 @@ class NextRuns:
         approved: str | None = None,
     ) -> BookedNextRun:
         """Book a next run for an agent from inside a run, within its bounds; `approved` is one that it may replace."""
-        tools, by = within(self._tools_of(agent), only), ActingRun(run=run, approved=approved)
+        tools, by = within(self._catalog.names_for(agent), only), ActingRun(run=run, approved=approved)
         return await self._book(request, run.agent_id, run.user_id, TOOL, by, tools)
 
     async def book(self, request: NextRunRequest, agent_id: str, user_id: str, via: Via | None = None) -> BookedNextRun:
@@ -93,7 +86,7 @@ class NextRuns:
 
     async def _check_views(self, names: Collection[str], agent: Agent) -> None:
         try:
-            known = await self._views_of(agent)
+            known = await self._data.views_of(agent)
         except Unavailable:  # a missing view is better than a run that is not booked
             return
         next_run_request.check_views(names, known)

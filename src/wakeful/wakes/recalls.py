@@ -1,23 +1,25 @@
 """Book, show, change, skip, cancel and run the recall of a session."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from wakeful.agents.rules import within
 from wakeful.core import ids
-from wakeful.core.clock import Clock
 from wakeful.core.errors import Unavailable
 from wakeful.core.labels import Via, stamp, stamp_booked
 from wakeful.core.outside import ActingRun
 from wakeful.core.texts import first_words
-from wakeful.core.types import Agent, ClaimedRun, Rules, Run, Session, Wake
+from wakeful.core.types import Agent, ClaimedRun, Run, Session, Wake
+from wakeful.database.service import AgentData
 from wakeful.sessions.reading import agent_of, read_own
+from wakeful.store.base import Base
 from wakeful.store.sessions import NoSuchSession
-from wakeful.store.store import Store, Tx
+from wakeful.store.store import Tx
 from wakeful.timing import brief, recall_request
 from wakeful.timing.recall_request import RecallRequest
+from wakeful.toolbox.registry import ToolCatalog
 from wakeful.wakes.service import WakeService, describe_time, edit_as_asked, find_visible
 
 _LISTED = 50
@@ -35,28 +37,20 @@ class Booked:
 
 
 class Recalls:
-    def __init__(
-        self,
-        store: Store,
-        wakes: WakeService,
-        clock: Clock,
-        rules: Rules,
-        tools_of: Callable[[Agent], Collection[str]],
-        names_of: Callable[[Agent], Awaitable[tuple[Collection[str], Collection[str]]]],
-    ) -> None:
-        self._store = store
-        self._tools_of = tools_of  # the names of the tools that an agent has
-        self._names_of = names_of  # the names of the tables and views in its database
+    def __init__(self, base: Base, wakes: WakeService, catalog: ToolCatalog, data: AgentData) -> None:
+        self._store = base.store
         self._wakes = wakes
-        self._clock = clock
-        self._rules = rules
+        self._clock = base.clock
+        self._rules = base.rules
+        self._catalog = catalog
+        self._data = data
 
     async def book_in_run(
         self, request: RecallRequest, run: ClaimedRun, agent: Agent, only: Collection[str] | None = None
     ) -> Booked:
         """Book a recall for an agent from inside a run. Its instructions must pass the check of briefs."""
         now = self._clock.now()
-        tools = within(self._tools_of(agent), only)
+        tools = within(self._catalog.names_for(agent), only)
         wake = recall_request.make(
             request, agent, run.session_id, run.user_id, now, self._rules, by="agent", booked_by_run=run.id, tools=tools
         )
@@ -95,7 +89,9 @@ class Recalls:
         made = stamp(recall_request.make(request, agent, session_id, agent.user_id, now, self._rules, by="user"), via)
         tables, problem = await self._tables_of(agent), None
         if tables is not None:
-            problem = brief.find_problem(request.additional_context_message, tools=self._tools_of(agent), tables=tables)
+            problem = brief.find_problem(
+                request.additional_context_message, tools=self._catalog.names_for(agent), tables=tables
+            )
         wake = await self._wakes.book(made, key=None if via is None else via.key, opening=opening)
         warning = None if problem is None else problem.warning
         told = _time_words(wake, agent, now)
@@ -174,7 +170,7 @@ class Recalls:
     async def _tables_of(self, agent: Agent) -> list[str] | None:
         """Return the tables and views that a brief may name; None if the database is unavailable."""
         try:
-            tables, views = await self._names_of(agent)
+            tables, views = await self._data.names(agent)
         except Unavailable:  # booking matters more than the check of its instructions
             return None
         return [*tables, *views]

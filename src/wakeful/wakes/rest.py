@@ -11,7 +11,7 @@ from wakeful.core.errors import Invalid
 from wakeful.core.types import OnMiss, Priority, RunNote, RunStatus, ScheduledBy, Wake, WakeStatus
 from wakeful.http.auth import Planner, Reader
 from wakeful.http.routes import DoorRoute
-from wakeful.http.services import Services, ServicesDep
+from wakeful.http.services import Need, Services, ServicesDep
 from wakeful.http.shapes import (
     CAME_IN,
     INTERNAL,
@@ -37,6 +37,10 @@ from wakeful.timing.explain import Step
 from wakeful.timing.next_run_request import NextRunRequest
 from wakeful.timing.recall_request import RecallRequest
 from wakeful.timing.schedule_request import Schedule, ScheduleRequest, ScheduleStatus, wake_id_of
+from wakeful.wakes.next_runs import NextRuns
+from wakeful.wakes.recalls import Recalls
+from wakeful.wakes.schedules import Schedules
+from wakeful.wakes.service import WakeService
 
 # ── Wakes of every kind, by id ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -146,9 +150,9 @@ async def change_wake(caller: Planner, services: ServicesDep, wake_id: PathId, a
 
 
 @router.delete("/wakes/{wake_id}")
-async def cancel_wake(caller: Planner, services: ServicesDep, wake_id: PathId) -> Done:
+async def cancel_wake(caller: Planner, wakes: Need[WakeService], wake_id: PathId) -> Done:
     """Cancel a pending or queued wake; it is kept as cancelled."""
-    await services.wakes.cancel(wake_id, caller.user.id)
+    await wakes.cancel(wake_id, caller.user.id)
     return Done()
 
 
@@ -159,15 +163,15 @@ async def skip_wake(caller: Planner, services: ServicesDep, wake_id: PathId) -> 
 
 
 @router.post("/wakes/{wake_id}/run-now", status_code=202)
-async def run_wake_now(caller: Planner, services: ServicesDep, wake_id: PathId) -> RunShape:
+async def run_wake_now(caller: Planner, wakes: Need[WakeService], wake_id: PathId) -> RunShape:
     """Run a wake now, even if it is paused. A wake that fires once is over then; a recurring one keeps its times."""
-    return RunShape.model_validate(await services.wakes.run_now(wake_id, caller.user.id, caller.via))
+    return RunShape.model_validate(await wakes.run_now(wake_id, caller.user.id, caller.via))
 
 
 @router.get("/wakes/{wake_id}/why")
-async def why(caller: Reader, services: ServicesDep, wake_id: PathId) -> Why:
+async def why(caller: Reader, wakes: Need[WakeService], wake_id: PathId) -> Why:
     """Show what was decided about each planned time of a wake, and why."""
-    decisions = await services.wakes.why(wake_id, caller.user.id)
+    decisions = await wakes.why(wake_id, caller.user.id)
     return Why(decisions=[DecisionShape.model_validate(each) for each in decisions])
 
 
@@ -239,23 +243,23 @@ async def change_recall(
 
 
 @recalls_router.delete("/sessions/{session_id}/recall")
-async def cancel_recall(caller: Planner, services: ServicesDep, session_id: PathId) -> Done:
+async def cancel_recall(caller: Planner, recalls: Need[Recalls], session_id: PathId) -> Done:
     """Cancel the pending recall, if there is one; it is kept as cancelled."""
-    await services.recalls.cancel(session_id, caller.user.id)
+    await recalls.cancel(session_id, caller.user.id)
     return Done()
 
 
 @recalls_router.post("/sessions/{session_id}/recall/skip")
-async def skip_recall(caller: Planner, services: ServicesDep, session_id: PathId) -> Done:
+async def skip_recall(caller: Planner, recalls: Need[Recalls], session_id: PathId) -> Done:
     """Skip the next time of a recurring recall."""
-    await services.recalls.skip(session_id, caller.user.id)
+    await recalls.skip(session_id, caller.user.id)
     return Done()
 
 
 @recalls_router.post("/sessions/{session_id}/recall/run-now", status_code=202)
-async def run_recall_now(caller: Planner, services: ServicesDep, session_id: PathId) -> RunShape:
+async def run_recall_now(caller: Planner, recalls: Need[Recalls], session_id: PathId) -> RunShape:
     """Run the recall now. A recall that fires once is over then; a recurring one keeps its times."""
-    return RunShape.model_validate(await services.recalls.run_now(session_id, caller.user.id, caller.via))
+    return RunShape.model_validate(await recalls.run_now(session_id, caller.user.id, caller.via))
 
 
 # ── Schedules of a session ────────────────────────────────────────────────────────────────────────────────────────────
@@ -320,7 +324,7 @@ class UnknownField(Invalid):
 @schedules_router.get("/sessions/{session_id}/schedules", response_model_exclude_unset=True)
 async def list_schedules(
     caller: Reader,
-    services: ServicesDep,
+    schedules: Need[Schedules],
     session_id: PathId,
     status: ScheduleStatus | None = None,
     fields: Fields = None,
@@ -329,9 +333,7 @@ async def list_schedules(
 ) -> ChosenSchedules:
     """List the schedules of a session, ended ones included, the newest first."""
     chosen = _read_fields(fields)
-    found = await services.schedules.listed(
-        session_id, caller.user.id, status=status, before=read_page(page), most=most
-    )
+    found = await schedules.listed(session_id, caller.user.id, status=status, before=read_page(page), most=most)
     following = next_page(found, most, lambda schedule: (schedule.created_at, wake_id_of(schedule.id)))
     shown = ChosenSchedules(schedules=[_choose(schedule, chosen) for schedule in found])
     return shown if following is None else shown.model_copy(update={"next": following})
@@ -339,27 +341,27 @@ async def list_schedules(
 
 @schedules_router.post("/sessions/{session_id}/schedules", status_code=201)
 async def book_schedule(
-    caller: Planner, services: ServicesDep, session_id: PathId, asked: NewSchedule
+    caller: Planner, schedules: Need[Schedules], session_id: PathId, asked: NewSchedule
 ) -> ScheduleBooked:
     """Book a message to a session, or a new session, once and at most a day ahead."""
-    booked = await services.schedules.book(asked.to_request(ScheduleRequest), session_id, caller.user.id, caller.via)
+    booked = await schedules.book(asked.to_request(ScheduleRequest), session_id, caller.user.id, caller.via)
     shape = ScheduleShape.model_validate(booked.schedule)
     return ScheduleBooked(schedule=shape, told=booked.told, warning=booked.warning)
 
 
 @schedules_router.get("/schedules/{schedule_id}", response_model_exclude_unset=True)
 async def get_schedule(
-    caller: Reader, services: ServicesDep, schedule_id: PathId, fields: Fields = None
+    caller: Reader, schedules: Need[Schedules], schedule_id: PathId, fields: Fields = None
 ) -> ChosenFields:
     """Show a schedule, live or ended; the id may omit `sch-`."""
     chosen = _read_fields(fields)
-    return _choose(await services.schedules.get(schedule_id, caller.user.id), chosen)
+    return _choose(await schedules.get(schedule_id, caller.user.id), chosen)
 
 
 @schedules_router.delete("/schedules/{schedule_id}")
-async def cancel_schedule(caller: Planner, services: ServicesDep, schedule_id: PathId) -> Done:
+async def cancel_schedule(caller: Planner, schedules: Need[Schedules], schedule_id: PathId) -> Done:
     """Cancel a pending or queued schedule; it is kept as cancelled."""
-    await services.schedules.cancel(schedule_id, caller.user.id)
+    await schedules.cancel(schedule_id, caller.user.id)
     return Done()
 
 
@@ -449,16 +451,16 @@ async def book_next_run(caller: Planner, services: ServicesDep, agent_id: PathId
 
 
 @next_runs_router.delete("/agents/{agent_id}/next-run")
-async def cancel_next_run(caller: Planner, services: ServicesDep, agent_id: PathId) -> Done:
+async def cancel_next_run(caller: Planner, next_runs: Need[NextRuns], agent_id: PathId) -> Done:
     """Cancel the pending next run, also one that the agent booked; succeeds if there is none."""
-    await services.next_runs.cancel(agent_id, caller.user.id)
+    await next_runs.cancel(agent_id, caller.user.id)
     return Done()
 
 
 @next_runs_router.post("/agents/{agent_id}/next-run/run-now", status_code=202)
-async def run_next_run_now(caller: Planner, services: ServicesDep, agent_id: PathId) -> RunShape:
+async def run_next_run_now(caller: Planner, next_runs: Need[NextRuns], agent_id: PathId) -> RunShape:
     """Run the next run now, even if it is paused; it is over then."""
-    return RunShape.model_validate(await services.next_runs.run_now(agent_id, caller.user.id, caller.via))
+    return RunShape.model_validate(await next_runs.run_now(agent_id, caller.user.id, caller.via))
 
 
 async def _to_next_run(services: Services, wake: Wake) -> NextRunShape:

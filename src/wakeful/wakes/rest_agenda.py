@@ -7,18 +7,19 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime, BeforeValidator, Field
 
+from wakeful.core.identity import Identity
 from wakeful.core.types import FOREVER
 from wakeful.http.auth import Planner, Reader
 from wakeful.http.routes import DoorRoute
-from wakeful.http.services import ServicesDep
+from wakeful.http.services import Need
 from wakeful.http.shapes import BookingShape, Done, Id, PathId, RequestBody, Shape, Text, TimeField, shape_of
 from wakeful.runs.rest import RunEntry
 from wakeful.timing.bounds import PausePreset
 from wakeful.timing.forecast import Planned
 from wakeful.timing.next_run_request import NextRunRequest
 from wakeful.timing.recall_request import MAX_RUNS, MAX_SECONDS, RecallRequest
-from wakeful.wakes.agenda import Preview
-from wakeful.wakes.pauses import ActivePause
+from wakeful.wakes.agenda import AgendaService, Preview
+from wakeful.wakes.pauses import ActivePause, PauseService
 
 # ── The agenda, and previews of bookings and changes ──────────────────────────────────────────────────────────────────
 
@@ -56,12 +57,12 @@ class PreviewShape(Shape):
 @router.get("/agenda")
 async def get_agenda(
     caller: Reader,
-    services: ServicesDep,
+    agenda: Need[AgendaService],
     start: Annotated[AwareDatetime | None, Query(alias="from")] = None,
     end: Annotated[AwareDatetime | None, Query(alias="to")] = None,
 ) -> AgendaShape:
     """List past and future runs: recurrence is expanded, pauses and bounds are applied, and moves have a reason."""
-    found = await services.agenda.between(caller.user.id, start, end)
+    found = await agenda.between(caller.user.id, start, end)
     return AgendaShape.from_fields(
         found, ran=[RunEntry.from_fields(run, about=found.subjects.get(run.id, "")) for run in found.ran]
     )
@@ -70,7 +71,7 @@ async def get_agenda(
 @router.get("/wakes/preview")
 async def preview(
     caller: Reader,
-    services: ServicesDep,
+    agenda: Need[AgendaService],
     agent_id: Id,
     kind: Annotated[Literal["recall", "next_run"], Query(description="What would be booked.")] = "recall",
     when: Words | None = None,
@@ -83,7 +84,7 @@ async def preview(
     """List the next five times of a booking before it is made, with the reason if one is moved."""
     if kind == "next_run":
         wanted = NextRunRequest(when=when, timezone=timezone, instructions=_NO_TEXT)
-        return _to_body(await services.agenda.preview_next_run(wanted, agent_id, caller.user.id))
+        return _to_body(await agenda.preview_next_run(wanted, agent_id, caller.user.id))
     recurring = interval_seconds is not None or cron is not None
     request = RecallRequest(
         call_type="recurring" if recurring else "once",
@@ -95,13 +96,13 @@ async def preview(
         until=until,
         max_runs=max_runs,
     )
-    return _to_body(await services.agenda.preview(request, agent_id, caller.user.id))
+    return _to_body(await agenda.preview(request, agent_id, caller.user.id))
 
 
 @router.get("/wakes/{wake_id}/preview")
 async def preview_change(
     caller: Reader,
-    services: ServicesDep,
+    agenda: Need[AgendaService],
     wake_id: PathId,
     when: Words | None = None,
     interval_seconds: Annotated[int, Query(ge=1, le=MAX_SECONDS)] | None = None,
@@ -111,7 +112,7 @@ async def preview_change(
     """List the next five times of a pending wake before it is changed."""
     asked = {"when": when, "interval_seconds": interval_seconds, "cron": cron, "timezone": timezone}
     changes = {name: value for name, value in asked.items() if value is not None}
-    return _to_body(await services.agenda.preview_edit(wake_id, caller.user.id, changes))
+    return _to_body(await agenda.preview_edit(wake_id, caller.user.id, changes))
 
 
 def _to_body(found: Preview) -> PreviewShape:
@@ -169,30 +170,30 @@ class AllPausesAnswer(PauseAnswer):
 
 
 @pauses_router.get("/agents/{agent_id}/pause")
-async def get_agent_pause(caller: Reader, services: ServicesDep, agent_id: PathId) -> AgentPauseAnswer:
+async def get_agent_pause(caller: Reader, pauses: Need[PauseService], agent_id: PathId) -> AgentPauseAnswer:
     """Show the pauses of an agent."""
-    active = await services.pauses.active(caller.user.id, agent_id)
+    active = await pauses.active(caller.user.id, agent_id)
     own = [each for each in active if each.pause.agent_id is not None]
     everything = [each for each in active if each.pause.agent_id is None]
     return AgentPauseAnswer(pause=_last_to_body(own), everything=_last_to_body(everything))
 
 
 @pauses_router.put("/agents/{agent_id}/pause")
-async def pause_agent(caller: Planner, services: ServicesDep, agent_id: PathId, asked: NewPause) -> PauseAnswer:
+async def pause_agent(caller: Planner, pauses: Need[PauseService], agent_id: PathId, asked: NewPause) -> PauseAnswer:
     """Pause an agent and replace its earlier pause: its wakes wait. `stop` also stops its live runs."""
-    return await _pause(caller, services, agent_id, asked)
+    return await _pause(caller, pauses, agent_id, asked)
 
 
 @pauses_router.delete("/agents/{agent_id}/pause")
-async def resume_agent(caller: Planner, services: ServicesDep, agent_id: PathId) -> Done:
+async def resume_agent(caller: Planner, pauses: Need[PauseService], agent_id: PathId) -> Done:
     """Resume an agent; `ok` is false if it had no pause of its own."""
-    return Done(ok=await services.pauses.resume(caller.user.id, agent_id))
+    return Done(ok=await pauses.resume(caller.user.id, agent_id))
 
 
 @pauses_router.get("/pause")
-async def get_pause(caller: Reader, services: ServicesDep) -> AllPausesAnswer:
+async def get_pause(caller: Reader, pauses: Need[PauseService]) -> AllPausesAnswer:
     """Show the pause of all agents, and in `agents` those of single agents."""
-    active = await services.pauses.all_active(caller.user.id)
+    active = await pauses.all_active(caller.user.id)
     everything = [each for each in active if each.pause.agent_id is None]
     own = {each.pause.agent_id: each for each in active if each.pause.agent_id is not None}
     return AllPausesAnswer(
@@ -202,19 +203,19 @@ async def get_pause(caller: Reader, services: ServicesDep) -> AllPausesAnswer:
 
 
 @pauses_router.put("/pause")
-async def pause_everything(caller: Planner, services: ServicesDep, asked: NewPause) -> PauseAnswer:
+async def pause_everything(caller: Planner, pauses: Need[PauseService], asked: NewPause) -> PauseAnswer:
     """Pause all agents of the caller. `stop` also stops their live runs."""
-    return await _pause(caller, services, None, asked)
+    return await _pause(caller, pauses, None, asked)
 
 
 @pauses_router.delete("/pause")
-async def resume_everything(caller: Planner, services: ServicesDep) -> Done:
+async def resume_everything(caller: Planner, pauses: Need[PauseService]) -> Done:
     """Resume all agents; those with a pause of their own stay paused."""
-    return Done(ok=await services.pauses.resume(caller.user.id, None))
+    return Done(ok=await pauses.resume(caller.user.id, None))
 
 
-async def _pause(caller: Planner, services: ServicesDep, agent_id: str | None, asked: NewPause) -> PauseAnswer:
-    made = await services.pauses.pause(
+async def _pause(caller: Identity, pauses: PauseService, agent_id: str | None, asked: NewPause) -> PauseAnswer:
+    made = await pauses.pause(
         caller.user.id,
         agent_id,
         asked.until,

@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from wakeful.core.clock import MAX_WAIT, Clock
 from wakeful.core.errors import StoreBusy, StoreUnavailable, Unavailable
 from wakeful.core.resources import shortage, words_of
+from wakeful.runs.claims import Claims
+from wakeful.runs.runner import Runner
 from wakeful.runs.stopping import Stopping
 from wakeful.wakes.firing import Firing
 
@@ -24,23 +25,19 @@ class Scheduler:
         self,
         firing: Firing,
         stopping: Stopping,
+        runner: Runner,
+        claims: Claims,
         clock: Clock,
         batch: int,
-        *,
-        lease: timedelta,
-        on_queued: Callable[[], None],
-        is_full: Callable[[], bool],
-        are_leases_behind: Callable[[], bool] = lambda: False,
     ) -> None:
         self._firing = firing
         self._stopping = stopping
         self._clock = clock
         self._batch = batch
         # A lease that is taken after one look does not run out before the next, so that none is missed.
-        self._longest_wait = min(lease, MAX_WAIT)
-        self._on_queued = on_queued
-        self._is_full = is_full
-        self._are_leases_behind = are_leases_behind
+        self._longest_wait = min(claims.lease, MAX_WAIT)
+        self._runner = runner
+        self._claims = claims
         self._nudged = asyncio.Event()
         self._turned_at = clock.monotonic()
 
@@ -78,11 +75,11 @@ class Scheduler:
         looked_at = self._clock.now()
         moved = fired = await self.fire_batch()
         while fired == self._batch:
-            self._on_queued()
+            self._runner.nudge()
             moved += (fired := await self.fire_batch())
-        if self._is_full():  # otherwise a run that has waited for long starts now, and did not wait for a slot
+        if self._runner.is_full:  # otherwise a run that has waited for long starts now, and did not wait for a slot
             await self._firing.shed_low()
-        self._on_queued()
+        self._runner.nudge()
         await asyncio.sleep(0)  # lets the claim go first: a run waits for it
         next_moment = await self._firing.next_moment(since=looked_at)
         now = self._clock.now()
@@ -99,10 +96,10 @@ class Scheduler:
         # A read before the write: claims would wait for the disk together with it.
         has_lost, has_stop_requests = await self._firing.find_recovery_work()
         moved = await self._stopping.carry_out_saved() if has_stop_requests else 0
-        if has_lost and not self._are_leases_behind():
+        if has_lost and not self._claims.is_behind:
             moved += len(await self._firing.recover())
         if moved:
-            self._on_queued()
+            self._runner.nudge()
         return moved
 
     async def fire_batch(self) -> int:

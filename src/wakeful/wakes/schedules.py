@@ -1,22 +1,24 @@
 """Book, list, show and cancel the schedules of a session."""
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
+from wakeful.agents.instruction_files import InstructionFiles
 from wakeful.agents.rules import within
 from wakeful.core import ids
-from wakeful.core.clock import Clock
 from wakeful.core.labels import TOOL, Via, stamp, stamp_booked
 from wakeful.core.outside import ActingRun
-from wakeful.core.records import Skill
-from wakeful.core.types import Agent, ClaimedRun, Rules, Wake, is_schedule
+from wakeful.core.types import Agent, ClaimedRun, Wake, is_schedule
+from wakeful.models.catalog import ModelCatalog
 from wakeful.sessions.reading import agent_of
-from wakeful.store.store import Store, Tx
+from wakeful.store.base import Base
+from wakeful.store.store import Tx
 from wakeful.store.wakes import NoSuchWake
 from wakeful.timing import schedule_request, session_config
 from wakeful.timing.lifecycle import WakeNotLive
 from wakeful.timing.schedule_request import Schedule, ScheduleRequest, ScheduleStatus
+from wakeful.toolbox.registry import ToolCatalog
 from wakeful.wakes.service import WakeService, describe_time, find_visible
 
 _READ = 200  # at a time
@@ -36,31 +38,25 @@ class BookedSchedule:
 class Schedules:
     def __init__(
         self,
-        store: Store,
+        base: Base,
         wakes: WakeService,
-        clock: Clock,
-        rules: Rules,
-        tools_of: Callable[[Agent], Collection[str]],
-        prepare: Callable[[Agent], Awaitable[Sequence[str]]],
-        skills_of: Callable[[Agent], Awaitable[Sequence[Skill]]],
-        default_model: Callable[[], str],
-        provider_string: Callable[[str], str],
+        catalog: ToolCatalog,
+        instructions: InstructionFiles,
+        models: ModelCatalog,
     ) -> None:
-        self._store = store
+        self._store = base.store
         self._wakes = wakes
-        self._clock = clock
-        self._rules = rules
-        self._tools_of = tools_of  # the names of the tools that an agent has
-        self._prepare = prepare  # starts an agent's MCP servers and returns their problems
-        self._skills_of = skills_of
-        self._default_model = default_model
-        self._provider_string = provider_string  # PROVIDER:MODEL of an added model
+        self._clock = base.clock
+        self._rules = base.rules
+        self._catalog = catalog
+        self._instructions = instructions
+        self._models = models
 
     async def book_in_run(
         self, request: ScheduleRequest, run: ClaimedRun, agent: Agent, only: Collection[str] | None = None
     ) -> BookedSchedule:
         """Book a schedule for an agent from inside a run. The run that it wakes never has more tools than this one."""
-        tools = within(self._tools_of(agent), only)
+        tools = within(self._catalog.names_for(agent), only)
         return await self._book(request, agent, run.session_id, tools, self._clock.now(), TOOL, run)
 
     async def book(
@@ -69,9 +65,11 @@ class Schedules:
         now = self._clock.now()
         agent = await self._store.read(lambda tx: agent_of(tx, session_id, user_id))
         # The tools of an MCP server are known once it has started. A run has started it; for a user we may have to.
-        problems = await self._prepare(agent) if session_config.names_tool_of(agent, request.session_config) else ()
+        problems = (
+            await self._catalog.prepare(agent) if session_config.names_tool_of(agent, request.session_config) else ()
+        )
         try:
-            return await self._book(request, agent, session_id, self._tools_of(agent), now, via)
+            return await self._book(request, agent, session_id, self._catalog.names_for(agent), now, via)
         except session_config.BadSessionConfig as error:
             error.hint = " ".join(problems) or None
             raise
@@ -80,7 +78,7 @@ class Schedules:
         self, request: ScheduleRequest, agent: Agent, session_id: str | None, via: Via | None
     ) -> BookedSchedule:
         """Book a session of an agent for a user, from no session or from one of theirs."""
-        return await self._book(request, agent, session_id, self._tools_of(agent), self._clock.now(), via)
+        return await self._book(request, agent, session_id, self._catalog.names_for(agent), self._clock.now(), via)
 
     async def listed(
         self,
@@ -164,17 +162,17 @@ class Schedules:
             agent.user_id,
             now,
             self._rules,
-            models={agent.model or self._default_model(), *agent.allowed_models},
+            models={agent.model or self._models.default, *agent.allowed_models},
             tools=tools,
-            skills=await self._skills_of(agent) if wants_skills else (),
+            skills=await self._instructions.skills_of(agent) if wants_skills else (),
             by="user" if run is None else "agent",
             booked_by_run=None if run is None else run.id,
         )
         stamped = stamp(made, via) if run is None else stamp_booked(made, run)
         wake = await self._wakes.book(stamped, key=None if via is None else via.key)
         config = wake.session_config or {}
-        model = config.get("model") or agent.model or self._default_model()
-        ignored = session_config.ignored_keys(config, self._provider_string(model))
+        model = config.get("model") or agent.model or self._models.default
+        ignored = session_config.ignored_keys(config, self._models.provider_string(model))
         warning = f"The model {model!r} ignores: {', '.join(ignored)}." if ignored else None
         return BookedSchedule(
             schedule=schedule_request.describe(wake),

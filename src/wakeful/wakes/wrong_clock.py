@@ -2,9 +2,11 @@
 
 import logging
 from collections import defaultdict
-from datetime import datetime
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 from wakeful.core.clock import STEP, Clock
+from wakeful.core.jobs import Job
 from wakeful.core.types import Wake
 from wakeful.store.store import Store, Tx
 from wakeful.timing import replan
@@ -19,6 +21,9 @@ class WrongClock:
         self._store = store
         self._clock = clock
         self._looked_at: float | None = None
+
+    def jobs(self) -> Iterator[Job]:
+        yield Job(name="wrong-clock", every=timedelta(minutes=1), run=self.correct)
 
     async def correct(self) -> list[Wake]:
         """Correct once after each step of the clock, and return the wakes that were planned again."""

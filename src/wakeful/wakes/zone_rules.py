@@ -2,12 +2,14 @@
 
 import logging
 import zoneinfo
+from collections.abc import Iterator
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from importlib import resources
 from pathlib import Path
 
 from wakeful.core.clock import Clock
+from wakeful.core.jobs import Job
 from wakeful.core.types import Wake
 from wakeful.core.zones import UnknownZone, load_zone, loaded_zones, reload
 from wakeful.store.store import Store, Tx
@@ -23,6 +25,9 @@ class ZoneRules:
         self._clock = clock
         self._version: str | None = None  # None: this process has not looked yet
         self._known: set[str] = set()  # zones whose rules are saved as this process sees them
+
+    def jobs(self) -> Iterator[Job]:
+        yield Job(name="zone-rules", every=timedelta(minutes=1), run=self.follow_changes)
 
     async def follow_changes(self) -> list[Wake]:
         """Compare the rules of all zones at a start and after an update of the time zone data, else of newly used ones.

@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
-from wakeful.core.clock import Clock
+from wakeful.core.counters import SendCounters
 from wakeful.core.errors import StoreUnavailable
 from wakeful.core.events import WebhookQueued
 from wakeful.core.records import Webhook, WebhookMessage
@@ -13,8 +13,9 @@ from wakeful.delivery.process import ChannelProcess, WebhookRequest
 from wakeful.delivery.rules import Reply
 from wakeful.hooks import schemes, secrets
 from wakeful.hooks.rules import SecretUnreadable
+from wakeful.store.base import Base
 from wakeful.store.errors import insist
-from wakeful.store.store import Store, Tx
+from wakeful.store.store import Tx
 from wakeful.webhooks import rules
 
 log = logging.getLogger(__name__)
@@ -28,21 +29,14 @@ _LOOK_EVERY = timedelta(seconds=30)
 class WebhookOutbox:
     """Claims, signs and sends messages that are due. A message may arrive twice after a crash, under the same id."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        device_key: bytes,
-        process: ChannelProcess,
-        on_sent: Callable[[str, str], None] = lambda _kind, _outcome: None,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._device_key = device_key
+    def __init__(self, base: Base, process: ChannelProcess, counters: SendCounters) -> None:
+        self._store = base.store
+        self._clock = base.clock
+        self._device_key = base.device_key
         self.process = process
-        self._on_sent = on_sent
+        self._counters = counters
         self._nudged = asyncio.Event()
-        store.on(WebhookQueued, lambda _: self._nudged.set())
+        base.store.on(WebhookQueued, lambda _: self._nudged.set())
 
     async def run(self) -> None:
         """Send what is due, for ever."""
@@ -117,7 +111,7 @@ class WebhookOutbox:
 
         # Until the store answers, so that no node sends it again.
         await insist(lambda: self._store.write(work, is_synced=False))
-        self._on_sent("webhook", "sent" if reply.error is None else "failed")
+        self._counters.count_outgoing("webhook", "sent" if reply.error is None else "failed")
         if reply.error is not None:
             fields = {"webhook_id": message.webhook_id, "message_id": message.id, "status": reply.status}
             log.warning("webhook message not sent", extra=fields | {"reason": reply.error})

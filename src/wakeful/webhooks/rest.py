@@ -9,10 +9,10 @@ from pydantic import AwareDatetime, Field
 from wakeful.core.records import Webhook, WebhookEvent, WebhookMessage, WebhookStatus
 from wakeful.http.auth import Admin, Reader
 from wakeful.http.routes import DoorRoute
-from wakeful.http.services import ServicesDep
+from wakeful.http.services import Need
 from wakeful.http.shapes import LABEL, Done, Id, Most, Page, PathId, RequestBody, Shape, Sparse, next_page, read_page
 from wakeful.webhooks import rules
-from wakeful.webhooks.service import RevealedWebhook
+from wakeful.webhooks.service import RevealedWebhook, Webhooks
 
 router = APIRouter(route_class=DoorRoute, tags=["webhooks"])
 
@@ -106,60 +106,60 @@ class WebhookDeliveryList(Sparse):
 
 
 @router.get("/webhooks")
-async def list_webhooks(caller: Reader, services: ServicesDep) -> WebhookList:
+async def list_webhooks(caller: Reader, webhooks: Need[Webhooks]) -> WebhookList:
     """List the caller's outgoing webhooks."""
-    return WebhookList(webhooks=[WebhookShape.of(each) for each in await services.webhooks.of_user(caller.user.id)])
+    return WebhookList(webhooks=[WebhookShape.of(each) for each in await webhooks.of_user(caller.user.id)])
 
 
 @router.post("/webhooks", status_code=201)
-async def add_webhook(caller: Admin, services: ServicesDep, asked: NewWebhook) -> RevealedWebhookShape:
+async def add_webhook(caller: Admin, webhooks: Need[Webhooks], asked: NewWebhook) -> RevealedWebhookShape:
     """Add an outgoing webhook. The secret of its signatures is in the response, and never shown again."""
     fields = {"name": asked.name, "events": tuple(asked.events), "agent_id": asked.agent_id, "enabled": asked.enabled}
-    return RevealedWebhookShape.with_secret(await services.webhooks.add(caller.user.id, asked.url, fields))
+    return RevealedWebhookShape.with_secret(await webhooks.add(caller.user.id, asked.url, fields))
 
 
 @router.get("/webhooks/{webhook_id}")
-async def get_webhook(caller: Reader, services: ServicesDep, webhook_id: PathId) -> WebhookShape:
+async def get_webhook(caller: Reader, webhooks: Need[Webhooks], webhook_id: PathId) -> WebhookShape:
     """Return an outgoing webhook."""
-    return WebhookShape.of(await services.webhooks.get(webhook_id, caller.user.id))
+    return WebhookShape.of(await webhooks.get(webhook_id, caller.user.id))
 
 
 @router.patch("/webhooks/{webhook_id}")
 async def change_webhook(
-    caller: Admin, services: ServicesDep, webhook_id: PathId, asked: WebhookChange
+    caller: Admin, webhooks: Need[Webhooks], webhook_id: PathId, asked: WebhookChange
 ) -> WebhookShape:
     """Change an outgoing webhook, or switch it off or on. Off, it gives up what waits to be sent."""
     changes = asked.to_changes(nullable=("agent_id",))
     if "events" in changes:
         changes["events"] = tuple(changes["events"])
-    return WebhookShape.of(await services.webhooks.change(webhook_id, caller.user.id, changes))
+    return WebhookShape.of(await webhooks.change(webhook_id, caller.user.id, changes))
 
 
 @router.delete("/webhooks/{webhook_id}")
-async def delete_webhook(caller: Admin, services: ServicesDep, webhook_id: PathId) -> Done:
+async def delete_webhook(caller: Admin, webhooks: Need[Webhooks], webhook_id: PathId) -> Done:
     """Delete a webhook with its deliveries."""
-    await services.webhooks.delete(webhook_id, caller.user.id)
+    await webhooks.delete(webhook_id, caller.user.id)
     return Done()
 
 
 @router.post("/webhooks/{webhook_id}/rotate")
-async def rotate_webhook(caller: Admin, services: ServicesDep, webhook_id: PathId) -> RevealedWebhookShape:
+async def rotate_webhook(caller: Admin, webhooks: Need[Webhooks], webhook_id: PathId) -> RevealedWebhookShape:
     """Replace the secret of a webhook. For 24 hours messages are signed with the one before too."""
-    return RevealedWebhookShape.with_secret(await services.webhooks.rotate(webhook_id, caller.user.id))
+    return RevealedWebhookShape.with_secret(await webhooks.rotate(webhook_id, caller.user.id))
 
 
 @router.post("/webhooks/{webhook_id}/test")
-async def test_webhook(caller: Admin, services: ServicesDep, webhook_id: PathId) -> WebhookDeliveryShape:
+async def test_webhook(caller: Admin, webhooks: Need[Webhooks], webhook_id: PathId) -> WebhookDeliveryShape:
     """Send a test message, also if the webhook is off, and return the result."""
-    return WebhookDeliveryShape.of(await services.webhooks.test(webhook_id, caller.user.id))
+    return WebhookDeliveryShape.of(await webhooks.test(webhook_id, caller.user.id))
 
 
 @router.get("/webhooks/{webhook_id}/deliveries")
 async def list_webhook_deliveries(
-    caller: Reader, services: ServicesDep, webhook_id: PathId, page: Page = None, most: Most = 50
+    caller: Reader, webhooks: Need[Webhooks], webhook_id: PathId, page: Page = None, most: Most = 50
 ) -> WebhookDeliveryList:
     """List the deliveries of a webhook of the last 30 days, the latest first."""
-    found = await services.webhooks.deliveries(webhook_id, caller.user.id, before=read_page(page), most=most)
+    found = await webhooks.deliveries(webhook_id, caller.user.id, before=read_page(page), most=most)
     return WebhookDeliveryList(
         deliveries=[WebhookDeliveryShape.of(each) for each in found],
         next=next_page(found, most, lambda each: (each.created_at, each.id)),
@@ -168,10 +168,10 @@ async def list_webhook_deliveries(
 
 @router.post("/webhooks/{webhook_id}/deliveries/{webhook_delivery_id}/replay", status_code=202)
 async def replay_delivery(
-    caller: Admin, services: ServicesDep, webhook_id: PathId, webhook_delivery_id: PathId
+    caller: Admin, webhooks: Need[Webhooks], webhook_id: PathId, webhook_delivery_id: PathId
 ) -> WebhookDeliveryShape:
     """Send a delivery again, under its own id."""
-    return WebhookDeliveryShape.of(await services.webhooks.replay(webhook_id, caller.user.id, webhook_delivery_id))
+    return WebhookDeliveryShape.of(await webhooks.replay(webhook_id, caller.user.id, webhook_delivery_id))
 
 
 def _fields(webhook: Webhook) -> dict[str, Any]:

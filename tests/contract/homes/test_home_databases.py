@@ -5,7 +5,7 @@ import gc
 
 import pytest
 
-from harness import HOUR, MINUTE, Harness, doing
+from harness import HOUR, MINUTE, Harness, doing, run_tidy_jobs
 from wakeful.agentdb.errors import DatabaseUnreadable, DataConflict
 from wakeful.app.building import build
 from wakeful.config.settings import Settings
@@ -262,7 +262,7 @@ async def test_a_deleted_agent_leaves_nothing(harness, there, agent, postgres, t
     await add(there, agent, "a")
     await harness.node.agents.delete(agent.id, harness.user.id)
     assert await postgres.fetchval("SELECT count(*) FROM home_pages") == 0
-    await there.engine.upkeep.tidy()
+    await run_tidy_jobs(there)
     assert list(tmp_path.glob("*/caches/*/*/db.*")) == []
 
 

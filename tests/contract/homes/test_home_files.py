@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from harness import MINUTE, doing
+from harness import MINUTE, doing, run_tidy_jobs
 from wakeful.core.records import HomeTaken
 from wakeful.homes.files import scan_files
 
@@ -233,7 +233,7 @@ async def test_a_deleted_agent_leaves_no_files(harness, there, postgres, monkeyp
     for table in ("home_files", "home_blobs"):
         assert await postgres.fetchval(f"SELECT count(*) FROM {table}") == 0
     assert await postgres.fetchval("SELECT files_key FROM homes") is None
-    await there.engine.upkeep.tidy()
+    await run_tidy_jobs(there)
     assert contents(folder) == {}
 
 

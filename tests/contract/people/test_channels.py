@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import HOUR, MINUTE, NOON, Harness
+from harness import HOUR, MINUTE, NOON, Harness, run_tidy_jobs
 from network.http_server import HttpServer
 from wakeful.app.building import Wakeful
 from wakeful.core.errors import Invalid
@@ -86,7 +86,7 @@ async def announce(harness, made: Notice) -> None:
 
 
 async def idle(node: Wakeful) -> None:
-    await node.engine.upkeep.outbox.idle()
+    await node.services.outbox.idle()
 
 
 # ── What the host has to say ────────────────────────────────────────────────────────────────────────────────────────
@@ -108,7 +108,7 @@ async def test_with_two_nodes_it_is_told_once(harness, outside):
             await announce(harness, notice(harness))
             await announce(harness, notice(harness, id="notice-2", once_key="twice", title="Another"))
             await idle(other)
-            await other.engine.upkeep.outbox.sweep()
+            await other.services.outbox.sweep()
     else:  # one process per store: the same news, delivered twice
         await announce(harness, notice(harness))
         harness.node.store.deliver(NoticeAdded("notice-1"))
@@ -150,7 +150,7 @@ async def test_what_a_node_that_died_left_untold_is_told_by_the_next_sweep(harne
     await add(harness, outside.url())
     await announce(harness, notice(harness, told_at=NOON))  # so that nobody takes it on
     await harness.sql("UPDATE notifications SET told_at = NULL")
-    await harness.node.engine.upkeep.tidy()
+    await run_tidy_jobs(harness.node)
     assert outside.received == []  # its node may still be at it
     for minutes in (2, 4, 6):
         await tidy_at(harness, NOON + minutes * MINUTE)
@@ -159,7 +159,7 @@ async def test_what_a_node_that_died_left_untold_is_told_by_the_next_sweep(harne
 
 async def tidy_at(harness, at) -> None:
     harness.clock.set(at)
-    await harness.node.engine.upkeep.tidy()
+    await run_tidy_jobs(harness.node)
 
 
 async def test_what_a_node_that_died_was_about_to_send_is_sent_once_more_and_says_so(harness, outside):
@@ -180,7 +180,7 @@ async def test_what_is_old_when_it_is_found_is_not_told_as_news(harness, outside
     await announce(harness, notice(harness, told_at=NOON))
     await harness.sql("UPDATE notifications SET told_at = NULL")
     harness.clock.set(NOON + 2 * HOUR)
-    await harness.node.engine.upkeep.tidy()
+    await run_tidy_jobs(harness.node)
     assert outside.received == []
 
 
@@ -244,7 +244,7 @@ async def test_what_it_said_when_its_server_died_is_sent_once_more(harness, outs
     assert len(outside.received) == 1
     await harness.sql("UPDATE notifications SET told_at = NULL")  # as if it had died right then
     harness.clock.set(NOON + 2 * MINUTE)
-    await harness.node.engine.upkeep.tidy()
+    await run_tidy_jobs(harness.node)
     assert [each["title"] for each in outside.received] == ["Red", "Red"]
     assert "Sent once more" in outside.received[-1]["message"]
     assert (told.success, (await call(harness)).metadata["channels"]) == (True, {"inbox": "duplicate"})

@@ -104,7 +104,7 @@ async def ask_for_approval(harness) -> Run:
 
 async def announce(harness, added: Notice) -> None:
     await harness.node.store.write(lambda tx: tx.notices.add(added))
-    await harness.node.engine.upkeep.outbox.idle()
+    await harness.node.services.outbox.idle()
 
 
 async def call(harness, title="Red", body="Three tests fail.", wake_id=None):

@@ -51,7 +51,7 @@ async def test_a_checkpoint_moves_the_stores_journal_into_its_file(settings):
 
 
 async def test_the_engine_checkpoints_by_itself(settings, monkeypatch):
-    monkeypatch.setattr("wakeful.app.engine.CHECKPOINT_EVERY", timedelta(seconds=0.1))
+    monkeypatch.setattr("wakeful.operations.upkeep.CHECKPOINT_EVERY", timedelta(seconds=0.1))
     harness = Harness(settings)
     async with harness.node.running():
         await harness.settle_in()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness import DAY, HOUR, NOON, Harness
+from harness import DAY, HOUR, NOON, Harness, run_tidy_jobs
 from wakeful.core.events import StepSaved
 from wakeful.core.outside import ActingRun
 from wakeful.timing.recall_request import RecallRequest
@@ -24,7 +24,7 @@ async def daily(harness, session, **changes):
 
 async def tidy(harness, after) -> None:
     harness.clock.set(NOON + after)
-    await harness.node.engine.upkeep.tidy()
+    await run_tidy_jobs(harness.node)
 
 
 async def told(harness, session) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from harness import DAY, HOUR, MINUTE, NOON, SECOND, Harness
+from harness import DAY, HOUR, MINUTE, NOON, SECOND, Harness, run_tidy_jobs
 from wakeful.notices.service import write_times
 from wakeful.timing.bounds import PRESETS
 
@@ -18,7 +18,7 @@ def backend_settings(backend_settings):
 
 
 async def put_right(harness):
-    await harness.node.engine.upkeep.tidy()
+    await run_tidy_jobs(harness.node)
 
 
 async def told(harness):

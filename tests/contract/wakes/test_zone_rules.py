@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import DAY, HOUR, NOON, Harness
+from harness import DAY, HOUR, NOON, Harness, run_tidy_jobs
 from wakeful.core import zones
 from wakeful.wakes.zone_rules import ZoneRules
 
@@ -60,7 +60,7 @@ async def restart(harness, *, at=None):
 
 async def start(harness):
     """Do what a start does before anything fires."""
-    return await harness.node.engine.upkeep.zone_rules.follow_changes()
+    return await harness.node.engine.zone_rules.follow_changes()
 
 
 async def test_a_cron_wake_keeps_its_wall_clock_time_and_why_says_so(backend_settings, data):
@@ -137,9 +137,9 @@ async def test_an_update_is_seen_by_a_server_that_runs(backend_settings, data):
         await harness.settle_in()
         await start(harness)
         wake = await harness.book(call_type="recurring", cron="0 9 * * *")
-        await harness.node.engine.upkeep.tidy()
+        await run_tidy_jobs(harness.node)
         data.update("2026b", compiled("Europe/London"))
-        await harness.node.engine.upkeep.tidy()
+        await run_tidy_jobs(harness.node)
         assert (await harness.wake(wake)).nominal_at == LONDON
         await harness.turn_at(LONDON)
         assert (await harness.wake(wake)).nominal_at == LONDON + DAY

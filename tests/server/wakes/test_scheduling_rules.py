@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from asgi_client import opened_rest
-from harness import DAY, HOUR, MINUTE, NOON, SECOND, doing
+from harness import DAY, HOUR, MINUTE, NOON, SECOND, doing, run_tidy_jobs
 
 TODO = "Read notes.txt with read_file."
 
@@ -129,7 +129,7 @@ async def test_a_recall_that_everyone_forgot_ends_with_a_notice(rest, session):
     wake_id = (await rest.call("POST", f"/sessions/{session}/recall", json=body))["recall"]["id"]
     for days, status in ((29, "pending"), (31, "cancelled")):
         rest.harness.clock.set(NOON + days * DAY)
-        await rest.harness.node.engine.upkeep.tidy()
+        await run_tidy_jobs(rest.harness.node)
         assert (await rest.call("GET", f"/wakes/{wake_id}"))["status"] == status
     assert (await rest.call("GET", f"/wakes/{wake_id}"))["reason"] == "forgotten"
     assert await notices(rest) == ["forgotten"]
