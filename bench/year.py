@@ -151,7 +151,7 @@ async def delete_old(node: Wakeful, year: Year) -> dict[str, float]:
     """Delete all but the last month and free the space, while someone books."""
     kept = Retention(events=KEPT, skipped=KEPT, forget_recalls_after_days=0, runs=KEPT, sessions=KEPT)
     waits = {"before": await _book(node, year, asyncio.sleep(2))}
-    old = OldData(node.store, node.clock, kept, node.sessions.delete)
+    old = OldData(node.store, node.clock, kept, node.sessions)
     began = time.perf_counter()
     waits["deleting"] = await _book(node, year, old.delete())
     deleted = time.perf_counter() - began

@@ -5,7 +5,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -193,8 +193,6 @@ log = logging.getLogger(__name__)
 _RUNS_AT_ONCE = 100  # in one transaction: about 10 ms
 _SESSIONS_AT_ONCE = 100
 _MIN_REST_SECONDS = 0.005  # after each transaction; as long as it took, if that is longer
-
-DeleteSession = Callable[[str, str], Awaitable[None]]  # a session of a user
 
 
 class OldData:
