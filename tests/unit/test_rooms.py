@@ -50,3 +50,9 @@ def test_pure_rules_do_no_input_or_output():
     acting = {"asyncio", "logging", "os", "pathlib", "socket", "sqlite3", "subprocess", "threading", "time"}
     used = {name.split(".")[0] for path in PURE for name in imported_names(path)}
     assert not used & acting
+
+
+def test_no_file_ends_with_a_comment_about_code_that_was_moved_away():
+    assert [
+        str(path) for path in ROOT.rglob("*.py") if path.read_text().rstrip().rpartition("\n")[2].startswith("#")
+    ] == []

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-# Send encrypted push messages to push services, inside the channel process: HTTPS only, without redirects.
+# ── Push messages: HTTPS only, without redirects ─────────────────────────────────────────────────────────────────────
 
 
 _PAUSES = (1.0, 3.0)  # seconds between the three tries

@@ -84,6 +84,3 @@ def to_keep(value: Any) -> Any:
             return [to_keep(each) for each in cast("list[Any]", value)]
         case _:
             return value
-
-
-# Run several workers in parallel, and merge their events into one stream.

@@ -174,9 +174,3 @@ async def note_cut(state: RunState, sent: int, counted: int) -> None:
         await state.deps.notices.add_prompt_cut(state.run, state.model, sent // CHARACTERS_PER_TOKEN, counted)
     except StoreUnavailable as error:  # the run goes on
         log.warning("notice not added", extra={"problem": error.message})
-
-
-# Offers a model with a small context window only some tools of its run; the tool `more_tools` gives it the others.
-#
-# Folding changes what is shown, not what the run may do: a folded tool that the model calls by its name is called. The
-# tools that are offered follow from the messages that the model is sent, so a resumed run offers the same ones.

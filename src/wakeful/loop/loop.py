@@ -284,6 +284,3 @@ def _announce_model(state: RunState) -> Generator[RunEvent]:
     )
     yield server_note(code)
     yield state.step("notice", text, {"note": code})
-
-
-# Act on a reply of the model: make its tool calls, end the run with its answer, or say why there is none.

@@ -79,9 +79,3 @@ def _steps(text: str) -> str:
     """Return the list in a planner's answer as numbered lines; empty if there is none."""
     found = [match["step"].strip()[:MAX_STEP] for match in _STEP.finditer(text)]
     return "\n".join(f"{number}. {step}" for number, step in enumerate(found[:MAX_STEPS], start=1))
-
-
-# Reminds a model that promises later work without booking it: "I'll check again in 20 minutes".
-#
-# The reminder is a step of the transcript. The answer before it is saved with the promise, so after a crash between the
-# two the reminder follows, and after a later one it is not repeated.

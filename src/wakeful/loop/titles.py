@@ -103,6 +103,3 @@ class Titles:
         budget.count_model_call(used, cost)
         await self._runs.save_usage(budget.usage)
         return first_words(said.strip().strip('"*#.')) or first_words(question)
-
-
-# Ask an agent's model outside of any run: without tools, session or wakes.

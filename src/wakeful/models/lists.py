@@ -315,8 +315,3 @@ async def _is_alias(endpoint: Asking, provider: Provider, model: str) -> bool:
 def _without_region(provider: Provider, model: str) -> str:
     prefix = next((each for each in _REGIONS if model.startswith(each)), "") if provider.id == "bedrock" else ""
     return model.removeprefix(prefix)
-
-
-# Look for servers of local models on this machine: one list request to each usual port, without a key.
-#
-# What answers is recognised by the form of its list, not by its port. It is only offered to the owner.

@@ -251,6 +251,3 @@ LIBRARY_PROVIDERS = frozenset(
     }
 )
 GATEWAY = "gateway/"  # the prefix of providers behind pydantic's gateway
-
-
-# Addresses of models' endpoints: which are accepted, and where a key may be sent.

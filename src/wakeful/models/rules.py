@@ -267,6 +267,3 @@ class ModelTrial:
     subject: str | None = None  # provider, model and address that were tested
     context_window: int | None = None
     output_limit: int | None = None
-
-
-# Models in the settings file: the tables [models.NAME].

@@ -257,6 +257,3 @@ class ModelService:
             filled = replace(filled, output_limit=model.output_limit)
         rules.check(filled)
         return filled
-
-
-# Encrypt the keys of models with the device key, bound to the provider and address that they were given for.

@@ -113,9 +113,3 @@ class Playback(ModelStream):
 
     async def close_stream(self) -> None:
         self._is_closed = True
-
-
-# A model for tests that plays a script, and fails the test if the script is not used up.
-#
-# A turn is a list of pieces: `Say`, `Think`, `Call`, `Spend`, an exception to raise, seconds to wait, or an async
-# function to await in the middle, such as an Event's `wait`.

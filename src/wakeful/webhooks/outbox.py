@@ -20,7 +20,7 @@ from wakeful.webhooks import rules
 
 log = logging.getLogger(__name__)
 
-WEBHOOK_SECONDS = 30.0  # for a batch; each request has less
+WEBHOOK_SECONDS = 30.0  # for a batch; a request has 15, see delivery/senders.py
 _BATCH = 32
 _ABANDONED = timedelta(minutes=1)  # plus the time of a batch: the age of an abandoned claim
 _LOOK_EVERY = timedelta(seconds=30)
