@@ -242,6 +242,17 @@ async def kill_and_restart(page, server):
     assert await page.evaluate("window.isNeverReloaded")
 
 
+async def has_ended(server):
+    """Wait until the one run of the recall has ended well; the answer is on the page a moment before."""
+    while [run["status"] for run in await recalls_run(server)] == ["running"]:
+        await asyncio.sleep(0.05)
+    assert [(run["status"], run["attempt"]) for run in await recalls_run(server)] == [("success", 1)]
+
+
+async def recalls_run(server):
+    return [each for each in (await server.read("/runs"))["runs"] if each["kind"] == "recall"]
+
+
 async def check_run(page, server, provider):
     """The recall ran once, by itself; the next run still waits; the inbox, the agenda and the run page say so."""
     woken = page.locator(".asked.is-woken")
@@ -251,8 +262,7 @@ async def check_run(page, server, provider):
     await expect(page.get_by_role("list", name="Scheduled elsewhere")).to_contain_text("next run in")
     await expect(page.get_by_label("run scheduled")).to_have_count(0)
     assert await woken.count() == 1
-    ran = [each for each in (await server.read("/runs"))["runs"] if each["kind"] == "recall"]
-    assert [(run["status"], run["attempt"]) for run in ran] == [("success", 1)]
+    await asyncio.wait_for(has_ended(server), PATIENCE / 1000)
     assert [request.body["messages"][-1]["content"] for request in provider.requests].count(WOKEN_TO_STRETCH) == 1
     await check_times(page, SystemClock().now())
     await shoot(page, "stranger-ran")

@@ -187,13 +187,24 @@ class CrashHarness:
     def wait_for(self, event: str, process: BaseProcess | None = None, *, count: int = 1, seconds: float = 30) -> None:
         self.wait_until(lambda: len(self.lines(event, process)) >= count, f"{count} × {event}", seconds)
 
+    def let_work(self, process: BaseProcess, chance: random.Random) -> None:
+        """Let a node live for a random time: one in three only while it starts, the others until they execute runs."""
+        if chance.random() > 1 / 3:
+            self.wait_until(
+                lambda: bool(self.lines("start", process)) or self._is_done(), "a run of the new node", seconds=60
+            )
+        time.sleep(chance.uniform(0.05, 0.5))
+
     def wait_until_done(self, seconds: float = 1_800 if IS_LONG else 120) -> None:
         """Wait until no wake and no run is left to do. Interrupted runs are recovered one at a time."""
+        self.wait_until(self._is_done, "the end of everything", seconds)
+
+    def _is_done(self) -> bool:
         busy = """
             SELECT (SELECT COUNT(*) FROM wakes WHERE status IN ('pending', 'queued', 'running'))
                  + (SELECT COUNT(*) FROM runs WHERE status IN ('queued', 'running')) AS many
         """
-        self.wait_until(lambda: self.query(busy)[0]["many"] == 0, "the end of everything", seconds)
+        return self.query(busy)[0]["many"] == 0
 
     def wait_until(self, is_so: Callable[[], bool], what: str, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -217,7 +228,7 @@ def kill(process: BaseProcess) -> int | None:
     return process.exitcode
 
 
-def stop(process: BaseProcess, seconds: float = 10) -> int | None:
+def stop(process: BaseProcess, seconds: float = 60) -> int | None:
     """Send SIGTERM and return how the process ended; None if it did not."""
     process.terminate()
     process.join(seconds)

@@ -46,7 +46,7 @@ async def ready(talk: Conversation) -> tuple[int, Any]:
 def kill_workers(server: int) -> None:
     """Kill the database workers of a server."""
     for child in Path(f"/proc/{server}/task/{server}/children").read_text().split():
-        if b"agentdb.process.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
+        if b"wakeful.agentdb.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
             os.kill(int(child), signal.SIGKILL)
 
 

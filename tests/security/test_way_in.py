@@ -7,8 +7,8 @@ import pytest
 
 from live_server import eventually
 from network.raw_requests import code_of, open_socket
-from wakeful.core import identity
 from wakeful.http.auth import COOKIE, PAGE_HEADER
+from wakeful.people import service
 
 WRONG_TOKEN, WRONG_PASS = (401, "wrong_token"), (401, "wrong_pass")
 NO_SECRET, NOT_SIGNED_IN = (401, "page_secret_missing"), (401, "not_signed_in")
@@ -88,7 +88,7 @@ async def test_a_ticket_that_is_used_old_or_for_something_else_opens_nothing(pla
     assert code_of(await nobody.get(f"/me?ticket={for_socket}")) == WRONG_PASS
     assert await open_socket(place.door, f"{path}?{for_me.partition('?')[2]}") == WRONG_PASS
     assert (await nobody.get(for_me)).status_code == 200  # all that used nothing up
-    monkeypatch.setattr(identity, "TICKET_LASTS", timedelta(0))
+    monkeypatch.setattr(service, "TICKET_LASTS", timedelta(0))
     assert await open_socket(place.door, f"{path}?ticket={await ticket(place.home)}") == WRONG_PASS
     assert code_of(await nobody.get(await download(place.home))) == WRONG_PASS
 

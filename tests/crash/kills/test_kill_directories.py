@@ -2,7 +2,7 @@
 
 import pytest
 
-from crash.crash_harness import LEASE, CrashHarness, book_one, check_everything_happened_once, kill
+from crash.crash_harness import CrashHarness, book_one, check_everything_happened_once, kill
 from harness import Harness
 from wakeful.database.files import By
 
@@ -37,7 +37,7 @@ def test_an_agent_with_a_database_and_files_is_taken_over_by_a_node_with_another
     other = crash.start({"data_dir": tmp_path / "other"})
     crash.wait_for("up", other)
     kill(first)
-    crash.wait_for("start", other, seconds=LEASE + 5)
+    crash.wait_for("start", other)
     crash.wait_until_done()
     check_everything_happened_once(crash, 1)
     assert crash.book(read_memory) == ([["a"]], ["AGENTS.md"])

@@ -80,7 +80,7 @@ BAD = [
         message(files=[{"name": "p", "path": "/etc/passwd"}]), "foreign_file", "files", id="a path of the machine"
     ),
     pytest.param(message(files=[{"name": "p", "path": "../x"}]), "foreign_file", "files", id="a path upwards"),
-    pytest.param(message(files=[{"name": "p", "path": "a\x00b"}]), "foreign_file", "files", id="NUL in a path"),
+    pytest.param(message(files=[{"name": "p", "path": "a\x00b"}]), "bad_frame", "files", id="NUL in a path"),
 ]
 
 

@@ -394,7 +394,7 @@ CREATE INDEX approvals_of_session ON approvals (session_id);
 CREATE INDEX approvals_waiting ON approvals (user_id) WHERE status = 'pending';
 
 -- How far the changelog of an agent's own database had come when this server last wrote there: its last entry and that
--- one's hash. Out of reach of whoever edits the agent's file, so that an end that was cut off shows.
+-- one's hash. A program that edits the agent's file cannot reach it, so a changelog that was cut off is noticed.
 CREATE TABLE changelog_heads (
     agent_id TEXT PRIMARY KEY,
     entry BIGINT NOT NULL,
