@@ -244,7 +244,7 @@ async def kill_and_restart(page, server):
 
 async def has_ended(server):
     """Wait until the one run of the recall has ended well; the answer is on the page a moment before."""
-    while [run["status"] for run in await recalls_run(server)] == ["running"]:
+    while [run["status"] for run in await recalls_run(server)] == ["running"]:  # noqa: ASYNC110
         await asyncio.sleep(0.05)
     assert [(run["status"], run["attempt"]) for run in await recalls_run(server)] == [("success", 1)]
 
