@@ -10,7 +10,8 @@ from websockets.protocol import State
 from websockets.uri import parse_uri
 
 from wakeful.core.events import ErrorFrame, RecallUpdate, StreamDelta, ToolCall
-from wakeful.core.hub import MAX_BYTES, MAX_FRAMES, Hub, Sent, encode, numbered, to_wire
+from wakeful.core.frames import encode, to_wire
+from wakeful.core.hub import MAX_BYTES, MAX_FRAMES, Hub, Sent, numbered
 
 
 @pytest.fixture
@@ -30,15 +31,15 @@ def test_every_subscriber_gets_what_is_published_in_order(hub):
     with hub.subscribe("a") as first, hub.subscribe("a") as second:
         hub.publish("a", frames(2))
         hub.publish("a", frames(1, first=3))
-        assert [frame.seq for frame in first.take()] == [1, 2, 3]
-        assert [frame.seq for frame in second.take()] == [1, 2, 3]
-        assert first.take() == []
+        assert [frame.seq for frame in first.drain()] == [1, 2, 3]
+        assert [frame.seq for frame in second.drain()] == [1, 2, 3]
+        assert first.drain() == []
 
 
 def test_what_is_published_elsewhere_is_not_heard(hub):
     with hub.subscribe("a") as subscription:
         hub.publish("b", frames(1))
-        assert subscription.take() == []
+        assert subscription.drain() == []
         assert not subscription.wake.is_set()
 
 
@@ -46,7 +47,7 @@ def test_a_subscriber_is_roused_by_what_comes_and_rests_when_it_has_taken_it(hub
     with hub.subscribe("a") as subscription:
         hub.publish("a", frames(1))
         assert subscription.wake.is_set()
-        subscription.take()
+        subscription.drain()
         assert not subscription.wake.is_set()
 
 
@@ -54,7 +55,7 @@ def test_who_has_left_hears_nothing_and_leaves_nothing_behind(hub):
     with hub.subscribe("a") as subscription:
         assert hub.count_listeners("a") == 1
     hub.publish("a", frames(1))
-    assert subscription.take() == []
+    assert subscription.drain() == []
     assert hub.count_listeners("a") == 0
 
 
@@ -63,7 +64,7 @@ def test_one_who_leaves_takes_nobody_along(hub):
         with hub.subscribe("a"):
             pass
         hub.publish("a", frames(1))
-        assert len(staying.take()) == 1
+        assert len(staying.drain()) == 1
 
 
 @pytest.mark.parametrize(
@@ -79,19 +80,19 @@ def test_a_queue_that_overflows_is_emptied_and_its_owner_is_behind(hub, publishe
     with hub.subscribe("a") as slow, hub.subscribe("a") as quick:
         for each in published[:-1]:
             hub.publish("a", each)
-            quick.take()
+            quick.drain()
         assert not slow.is_behind
         hub.publish("a", published[-1])
         assert slow.is_behind
         assert slow.wake.is_set()
-        assert slow.take() == []
+        assert slow.drain() == []
 
 
 def test_a_queue_that_is_just_full_is_kept(hub):
     with hub.subscribe("a") as subscription:
         hub.publish("a", frames(MAX_FRAMES))
         assert not subscription.is_behind
-        assert len(subscription.take()) == MAX_FRAMES
+        assert len(subscription.drain()) == MAX_FRAMES
 
 
 def test_who_is_behind_is_given_nothing_more_however_much_comes(hub):
@@ -99,7 +100,7 @@ def test_who_is_behind_is_given_nothing_more_however_much_comes(hub):
         for seq in range(1, 100_000):
             hub.publish("a", [sent(seq, "some words that take a little room")])
         assert slow.is_behind
-        assert slow.take() == []
+        assert slow.drain() == []
 
 
 def test_who_has_caught_up_is_given_what_comes_from_then_on(hub):
@@ -107,7 +108,7 @@ def test_who_has_caught_up_is_given_what_comes_from_then_on(hub):
         hub.publish("a", frames(MAX_FRAMES + 1))
         slow.is_behind = False
         hub.publish("a", frames(1, first=MAX_FRAMES + 2))
-        assert [frame.seq for frame in slow.take()] == [MAX_FRAMES + 2]
+        assert [frame.seq for frame in slow.drain()] == [MAX_FRAMES + 2]
         assert not slow.is_behind
 
 
@@ -115,7 +116,7 @@ def test_room_is_counted_anew_after_each_take(hub):
     with hub.subscribe("a") as subscription:
         for seq in range(1, 20):
             hub.publish("a", [sent(seq, "x" * (MAX_BYTES // 2))])
-            assert len(subscription.take()) == 1
+            assert len(subscription.drain()) == 1
         assert not subscription.is_behind
 
 
@@ -195,13 +196,13 @@ def test_frames_are_sent_at_once_to_one_who_waits_and_queued_if_that_does_not_wo
         subscription.send_now = lambda given: told.append(given) is None
         hub.publish("a", frames(1))
         assert [frame.seq for given in told for frame in given] == [1]
-        assert (subscription.take(), subscription.wake.is_set()) == ([], False)
+        assert (subscription.drain(), subscription.wake.is_set()) == ([], False)
         subscription.send_now = lambda _given: False
         hub.publish("a", frames(1, first=2))
         assert subscription.wake.is_set()
         subscription.send_now = lambda given: told.append(given) is None
         hub.publish("a", frames(1, first=3))  # after the one that waits
-        assert [frame.seq for frame in subscription.take()] == [2, 3]
+        assert [frame.seq for frame in subscription.drain()] == [2, 3]
         assert len(told) == 1
         subscription.fall_behind()
         hub.publish("a", frames(1, first=4))

@@ -74,7 +74,7 @@ class ScheduledBackups:
         state, now = await self.state(), self._clock.now()
         if self.plan is None or not is_due(state, self.plan.every, now):
             return
-        taken = await self._store.write(lambda tx: tx.backups.take(state, self._node, now))
+        taken = await self._store.write(lambda tx: tx.backups.claim(state, self._node, now))
         if taken is not None:
             await self._make(self.plan, now)
 

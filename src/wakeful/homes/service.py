@@ -334,7 +334,7 @@ class Homes:
             now = self._clock.now()
             busy_until = now + _BUSY if is_busy else None
             home = await self._store.write(
-                lambda tx, now=now, busy_until=busy_until: tx.homes.take(
+                lambda tx, now=now, busy_until=busy_until: tx.homes.hold(
                     agent_id, self._owner, run_id, now, busy_until
                 ),
                 is_single=True,
@@ -342,16 +342,16 @@ class Homes:
             )
             if home is not None:
                 return home
-            if not await self._may_take(agent_id, run_id) or self._clock.monotonic() > give_up_at:
+            if not await self._may_hold(agent_id, run_id) or self._clock.monotonic() > give_up_at:
                 raise HomeTaken(agent_id)
             await asyncio.sleep(random.uniform(_PAUSE / 2, _PAUSE))
 
-    async def _may_take(self, agent_id: str, run_id: str | None) -> bool:
+    async def _may_hold(self, agent_id: str, run_id: str | None) -> bool:
         """Return whether only another node's work keeps this one from taking a home. Raises if the agent is deleted."""
 
         async def work(tx: Tx) -> bool:
             await tx.agents.of_anyone(agent_id)
-            return await tx.homes.may_take(agent_id, self._owner, run_id)
+            return await tx.homes.may_hold(agent_id, self._owner, run_id)
 
         return await self._store.read(work)
 

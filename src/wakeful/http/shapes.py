@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from wakeful.core.errors import Invalid
-from wakeful.core.hub import recall_status
+from wakeful.core.frames import recall_status
 from wakeful.core.labels import describe_door
 from wakeful.core.outside import describe_sources
 from wakeful.core.records import Stopped

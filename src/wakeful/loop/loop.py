@@ -12,7 +12,7 @@ from wakeful.agents.instruction_files import InstructionFiles
 from wakeful.core.clock import Clock
 from wakeful.core.errors import WakefulError
 from wakeful.core.events import EndedEarly, RunEvent, StepSaved, StreamStart
-from wakeful.core.hub import recall_update, server_note, wake_fired
+from wakeful.core.frames import recall_update, server_note, wake_fired
 from wakeful.core.records import chosen
 from wakeful.core.records import missing as records_missing
 from wakeful.core.types import ClaimedRun, Message, Run, RunNote, Wake, kind_of

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from wakeful.core.events import RunEvent
-from wakeful.core.hub import server_note
+from wakeful.core.frames import server_note
 from wakeful.core.texts import quote_line
 from wakeful.core.zones import load_zone
 from wakeful.loop.promises import find_future_time, find_promise

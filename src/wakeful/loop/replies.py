@@ -6,7 +6,7 @@ from typing import Any
 from pydantic_ai.messages import ToolCallPart
 
 from wakeful.core.events import EndedEarly, RunEvent
-from wakeful.core.hub import server_note
+from wakeful.core.frames import server_note
 from wakeful.core.types import RunNote
 from wakeful.loop.model_call import Reply
 from wakeful.loop.more_tools import MORE_TOOLS

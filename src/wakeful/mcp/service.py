@@ -75,7 +75,7 @@ async def settle_unconfined(store: Store, servers: Mapping[str, McpServer]) -> f
 
     async def work(tx: Tx) -> frozenset[str]:
         programs = {name: server for name, server in servers.items() if server.kind == "stdio"}
-        if await tx.unconfined_mcp_servers.take_upgrade():
+        if await tx.unconfined_mcp_servers.claim_upgrade():
             for name, server in programs.items():
                 if server.is_limited is None:
                     await tx.unconfined_mcp_servers.add(name)
@@ -95,7 +95,7 @@ async def settle_tool_names(store: Store, clock: Clock, toolset_of: Mapping[str,
     now = clock.now()
 
     async def work(tx: Tx) -> None:
-        if not await tx.mcp_tools.take_upgrade():
+        if not await tx.mcp_tools.claim_upgrade():
             return
         for agent_id in await tx.mcp_tools.agents_with_servers():
             agent = await tx.agents.of_anyone(agent_id)

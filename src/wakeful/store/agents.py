@@ -181,7 +181,7 @@ class UnconfinedMcpServers:
         rows = await self._statements.fetch("unconfined_mcp_servers", {})
         return frozenset(row["name"] for row in rows) - {_ALL}
 
-    async def take_upgrade(self) -> bool:
+    async def claim_upgrade(self) -> bool:
         """Check whether this is the first start after the upgrade; true on one node only."""
         return bool(await self._statements.fetch("drop_unconfined_mcp_server", {"name": _ALL}))
 
@@ -206,7 +206,7 @@ class McpTools:
     async def save(self, server: str, tools: Mapping[str, str]) -> None:
         await self._statements.fetch("save_mcp_tools", {"server": server, "tools": orjson.dumps(tools).decode()})
 
-    async def take_upgrade(self) -> bool:
+    async def claim_upgrade(self) -> bool:
         """Check whether this is the first start after the upgrade; true on one node only."""
         return bool(await self._statements.fetch("drop_mcp_tools", {"server": _ALL}))
 

@@ -27,7 +27,7 @@ class HomeRows:
         params = {"agent_id": agent_id, "owner": owner, "run_id": run_id}
         return _HOMES.read_first(await self._statements.fetch("home_for_run", params))
 
-    async def take(
+    async def hold(
         self, agent_id: str, owner: str, run_id: str | None, now: datetime, busy_until: datetime | None = None
     ) -> Home | None:
         """Make a node the holder, with a new fence.
@@ -41,12 +41,12 @@ class HomeRows:
             "now": to_micros(now),
             "busy_until": None if busy_until is None else to_micros(busy_until),
         }
-        return _HOMES.read_first(await self._statements.fetch("take_home", params))
+        return _HOMES.read_first(await self._statements.fetch("hold_home", params))
 
-    async def may_take(self, agent_id: str, owner: str, run_id: str | None) -> bool:
-        """Return whether a node may take a home as soon as its holder is not busy."""
+    async def may_hold(self, agent_id: str, owner: str, run_id: str | None) -> bool:
+        """Return whether a node may become the holder of a home as soon as its holder is not busy."""
         params = {"agent_id": agent_id, "owner": owner, "run_id": run_id}
-        return bool(await self._statements.fetch("may_take_home", params))
+        return bool(await self._statements.fetch("may_hold_home", params))
 
     async def free(self, home: Home) -> None:
         """Let other nodes take a home that its holder was busy with."""

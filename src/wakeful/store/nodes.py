@@ -216,11 +216,11 @@ class BackupRows:
     async def state(self) -> BackupState:
         return _STATES.read_first(await self._statements.fetch("scheduled_backups", {})) or BackupState()
 
-    async def take(self, before: BackupState, node: str, now: datetime) -> BackupState | None:
+    async def claim(self, before: BackupState, node: str, now: datetime) -> BackupState | None:
         """Begin a backup on a node; None: another node has begun one since this state was read."""
         earlier, renewed = (0 if at is None else to_micros(at) for at in (before.started_at, before.renewed_at))
         params = {"now": to_micros(now), "node": node, "before": earlier, "renewed_before": renewed}
-        if not await self._statements.fetch("take_scheduled_backup", params):
+        if not await self._statements.fetch("claim_scheduled_backup", params):
             return None
         return replace(before, started_at=now, renewed_at=now, node=node)
 

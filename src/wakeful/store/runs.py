@@ -8,7 +8,7 @@ import orjson
 
 from wakeful.core.errors import NotFound
 from wakeful.core.events import AgentChanged, ApprovalChanged, RunChanged, RunQueued, StopAsked, WakeDueSooner
-from wakeful.core.hub import wake_fired
+from wakeful.core.frames import wake_fired
 from wakeful.core.outside import add_sources
 from wakeful.core.records import WARM, Allowance, Approval, NodeIdentity, Outcome
 from wakeful.core.texts import title_of

@@ -11,7 +11,7 @@ import orjson
 from wakeful.core import ids
 from wakeful.core.errors import NotFound
 from wakeful.core.events import FramesSaved, RunFrame, SessionChanged, SessionGone, WakeDueSooner
-from wakeful.core.hub import to_wire
+from wakeful.core.frames import to_wire
 from wakeful.core.search import MAX_SEARCHED, SEARCHED_ROLES, Found, IndexProgress, terms_of
 from wakeful.core.types import Message, Run, Session, Upload
 from wakeful.store import queries

@@ -8,7 +8,7 @@ import orjson
 
 from wakeful.core.errors import NotFound
 from wakeful.core.events import RecallAction, WakeChanged, WakeDueSooner
-from wakeful.core.hub import Recall, recall_update
+from wakeful.core.frames import Recall, recall_update
 from wakeful.core.types import Bounds, CallType, SetAside, Wake, WakeKind
 from wakeful.core.values import value
 from wakeful.core.zones import Offsets

@@ -30,7 +30,8 @@ from wakeful.core.events import (
     UserFrame,
     WakeChanged,
 )
-from wakeful.core.hub import Hub, Sent, encode, numbered, run_update, user_topic, wake_update
+from wakeful.core.frames import encode, run_update, wake_update
+from wakeful.core.hub import Hub, Sent, numbered, user_topic
 from wakeful.core.types import Run
 from wakeful.notices.service import write_times
 from wakeful.store.rows import to_micros

@@ -157,7 +157,7 @@ class Following:
         assert run.session_id is not None
         with self._hub.subscribe(session_topic(run.session_id)) as subscription:
             while True:
-                subscription.take()
+                subscription.drain()
                 if subscription.is_over or await self._is_over(run):
                     return True
                 left = until - self._clock.monotonic()
@@ -166,7 +166,7 @@ class Following:
                 await self._clock.wait(self._clock.now() + timedelta(seconds=left), subscription.wake)
 
     async def _new_frames(self, session_id: str, subscription: Subscription, cursor: int) -> list[Sent]:
-        taken = [frame for frame in subscription.take() if frame.seq > cursor]
+        taken = [frame for frame in subscription.drain() if frame.seq > cursor]
         is_whole = all(frame.seq == seq for seq, frame in enumerate(taken, start=cursor + 1))
         if not subscription.is_behind and is_whole:
             return taken

@@ -27,7 +27,8 @@ from wakeful.core.events import (
     UserFrame,
     wire_name,
 )
-from wakeful.core.hub import Sent, Subscription, encode, session_topic, user_topic
+from wakeful.core.frames import encode
+from wakeful.core.hub import Sent, Subscription, session_topic, user_topic
 from wakeful.core.identity import Identity, check_scope, includes
 from wakeful.http.auth import Reader, identity_of
 from wakeful.http.connections import raw_send
@@ -205,7 +206,7 @@ class _Watcher:
         while self._subscription.is_behind:  # again, if more was dropped while we read
             self._subscription.is_behind = False  # first: frames that are published while we read are queued again
             await self._catch_up()
-        taken = [frame for frame in self._subscription.take() if frame.seq > self._cursor]
+        taken = [frame for frame in self._subscription.drain() if frame.seq > self._cursor]
         if all(frame.seq == seq for seq, frame in enumerate(taken, start=self._cursor + 1)):
             await self._pass_on(taken)
         else:  # frames of another node are missing in between; all of them are stored
@@ -273,7 +274,7 @@ async def _send_events(
             while subscription.is_behind:
                 subscription.is_behind = False
                 cursor = await _catch_up_on_events(websocket, feed, user_id, cursor)
-            for frame in subscription.take():
+            for frame in subscription.drain():
                 if frame.seq > cursor:
                     await websocket.send_text(frame.text)
                     pulse.beat()

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, WithJsonSchema
 
 from wakeful.core.errors import Invalid
-from wakeful.core.hub import recall_status
+from wakeful.core.frames import recall_status
 from wakeful.core.types import Wake
 from wakeful.timing import session_config
 from wakeful.timing.bounds import BookingRefused

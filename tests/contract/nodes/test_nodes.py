@@ -77,7 +77,7 @@ def id_of(node):
 async def test_every_node_is_listed_with_what_it_does(harness, two, tmp_path):
     await arrive(harness.node, two)
     agent = await harness.add_agent()
-    await two.store.write(lambda tx: tx.homes.take(agent.id, id_of(two), None, harness.clock.now()))
+    await two.store.write(lambda tx: tx.homes.hold(agent.id, id_of(two), None, harness.clock.now()))
     seen = await nodes_seen(harness)
     assert list(seen) == ["one", "two"]
     assert (seen["two"].agents, seen["two"].runs, seen["two"].is_alive) == (1, 0, True)

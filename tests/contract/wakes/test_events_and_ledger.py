@@ -21,7 +21,7 @@ from conftest import IS_LONG
 from harness import DAY, HOUR, MINUTE, NOON, SECOND, Gate, Harness, doing, eventually
 from wakeful.core.errors import WakefulError
 from wakeful.core.events import LookAgain
-from wakeful.core.hub import recall_status
+from wakeful.core.frames import recall_status
 from wakeful.core.types import Session, Wake
 
 SESSIONS = 3

@@ -1,7 +1,7 @@
 -- name: scheduled_backups
 SELECT * FROM scheduled_backups;
 
--- name: take_scheduled_backup
+-- name: claim_scheduled_backup
 -- One node makes it: the first to replace the start that all of them have read.
 INSERT INTO scheduled_backups (id, started_at, renewed_at, node) VALUES (1, :now, :now, :node)
 ON CONFLICT (id) DO UPDATE SET started_at = excluded.started_at, renewed_at = excluded.renewed_at, node = excluded.node

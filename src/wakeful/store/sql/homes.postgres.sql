@@ -10,7 +10,7 @@ WHERE
         SELECT 1 FROM runs r WHERE r.id = :run_id AND (r.status <> 'running' OR r.owner IS DISTINCT FROM :owner)
     );
 
--- name: take_home
+-- name: hold_home
 -- A run that another node has taken over must not take the home back. Taking it a second time changes nothing but the
 -- fence, which ends what a lost connection of ours may still be at.
 INSERT INTO homes (agent_id, holder, fence, busy_until)
@@ -25,7 +25,7 @@ ON CONFLICT (agent_id) DO UPDATE SET
 WHERE homes.busy_until IS NULL OR homes.busy_until <= :now OR homes.holder = :owner
 RETURNING *;
 
--- name: may_take_home
+-- name: may_hold_home
 -- Whether it is only the busy holder that keeps a node from taking a home.
 SELECT a.id FROM agents a
 WHERE
