@@ -1,4 +1,4 @@
-"""Routes for agents, the files that instruct them, and MCP servers."""
+"""Routes for agents and the files that instruct them."""
 
 from dataclasses import replace
 from datetime import time, timedelta
@@ -18,7 +18,6 @@ from wakeful.http.auth import Admin, Reader
 from wakeful.http.routes import DoorRoute
 from wakeful.http.services import Need, ServicesDep
 from wakeful.http.shapes import Deleted, Id, Label, PathId, RequestBody, Shape, Text, ToDollars, Zone, shape_of
-from wakeful.mcp.rules import McpState
 from wakeful.models.rest import ModelTrialShape
 from wakeful.models.service import ModelService
 from wakeful.timing.bounds import PRESETS, is_customised
@@ -375,25 +374,3 @@ async def save_instructions(
 ) -> InstructionFileShape:
     """Write a file that instructs an agent. What a person saves is accepted."""
     return InstructionFileShape.model_validate(await instructions.save(agent_id, caller.user.id, path, asked.text))
-
-
-# MCP servers and their state; they are configured in the settings file only.
-
-
-mcp_router = APIRouter(route_class=DoorRoute, tags=["mcp servers"])
-
-
-class McpServerShape(shape_of(McpState)):
-    """An MCP server on this node, without its command or address, which only the settings file has."""
-
-
-class McpServerList(Shape):
-    mcp_servers: list[McpServerShape]
-
-
-@mcp_router.get("/mcp-servers")
-async def list_mcp_servers(caller: Reader, services: ServicesDep) -> McpServerList:
-    """List the MCP servers that agents can use, and their state on this node."""
-    is_owner = caller.user.role == "owner"
-    states = [state for state in services.mcp_states() if is_owner or state.for_users]
-    return McpServerList(mcp_servers=[McpServerShape.model_validate(state) for state in states])

@@ -27,6 +27,7 @@ from wakeful.http.docs import install_docs
 from wakeful.http.page import page_router
 from wakeful.http.services import Services
 from wakeful.http.tries import Tries
+from wakeful.mcp import rest as mcp_rest
 from wakeful.mcp_server import door
 from wakeful.mcp_server.door import McpDoor
 from wakeful.models import rest as models_rest
@@ -102,7 +103,7 @@ def application(version: str) -> FastAPI:
         sockets.frames_router,
         hooks_rest.router,
         login.router,
-        agents_rest.mcp_router,
+        mcp_rest.router,
         models_rest.router,
         wakes_rest.next_runs_router,
         nodes_rest.router,
