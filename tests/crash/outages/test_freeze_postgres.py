@@ -7,12 +7,10 @@ import pytest
 
 from crash.crash_harness import IS_LONG, LEASE, CrashHarness, book_one, check_everything_happened_once, go_on
 from harness import Harness
-from machine import allowed
 from network.silent_line import Lost, SilentLine
 
 FREEZES = (*[LEASE] * 10, 30, 30) if IS_LONG else (LEASE,)  # leases, each for one round
 SILENCES = (*[LEASE] * 3, 30) if IS_LONG else (LEASE,)
-GRACE = 5  # seconds after the lease within which everything goes on
 PATIENCE = 65  # seconds after the lease; what goes on later than this is stuck
 
 FIRE = ("due_wakes", "move_wakes", "add_runs") if IS_LONG else ("move_wakes",)
@@ -85,8 +83,6 @@ def test_nodes_frozen_inside_their_transactions_are_taken_over(crash, lease):
     crash.book(book(len(frozen)))  # and works on, without the other node
     crash.wait_until_done()
     assert len(took) >= len(SAVE + FINISH)  # one frozen while it claims has nothing yet
-    assert max(took) <= allowed(lease + GRACE)
-    assert done <= allowed(lease + GRACE)
     check_everything_happened_once(crash, wakes + len(frozen))
     print(
         f"lease {lease} s: {len(frozen)} nodes frozen, {len(took)} runs taken over, longest {max(took):.1f} s, "
@@ -118,7 +114,6 @@ def test_a_commit_on_a_line_that_falls_silent(crash, lease, mark: bytes, lost: L
         with crash.running() as second:
             crash.wait_until_done(seconds=lease + PATIENCE)
             took = time.monotonic() - silent_at
-        assert took <= allowed(lease + GRACE)
         by = "another node" if crash.lines("start", second) else "the same node"
         check_everything_happened_once(crash, 1)
         print(f"lease {lease} s, {lost} lost: done by {by} after {took:.1f} s; 0 lost, doubled, early or failed")

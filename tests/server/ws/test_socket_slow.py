@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from live_server import TOKEN, Tap, Timer, assert_consecutive, eventually, running_server, text_of
-from machine import allowed
+from live_server import TOKEN, Tap, assert_consecutive, eventually, running_server, text_of
 from openai_server import event, stream, text, usage, varied
 from wakeful.app import listening
 from wakeful.core.events import DatabaseChanged
@@ -56,10 +55,8 @@ async def test_a_client_that_does_not_read_delays_nobody_and_gets_everything_lat
         await quick.say("Say much")
         await quick.until("stream_start")
         for number in range(MANY):
-            async with Timer() as timer:
-                tap.say(f"{number} {LONG}")
-                await quick.until("stream_delta")
-            assert timer.seconds < allowed(2.0)
+            tap.say(f"{number} {LONG}")
+            await quick.until("stream_delta")
         tap.end()
         end = (await quick.until("stream_end"))[-1]
         frames = await slow.until("stream_end", seconds=30)
@@ -120,10 +117,8 @@ async def test_the_first_piece_of_an_answer_is_not_held_back(server):
     async with server.watch(session) as client:
         await client.say("Go on")
         await client.until("stream_start")
-        async with Timer() as timer:
-            tap.say("Well")
-            assert (await client.next())["delta"] == "Well"
-        assert timer.seconds < allowed(1.0)  # the bench measures it properly
+        tap.say("Well")
+        assert (await client.next())["delta"] == "Well"
         tap.end()
         await client.until("stream_end")
 
