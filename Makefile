@@ -1,25 +1,35 @@
 PYTHON ?= python3
 ARGS ?=
-# A test that takes five minutes is ended and reported as failed; long variants may take longer.
+# A test that takes five minutes is ended and reported as failed; long variants (WAKEFUL_TEST_LONG=1) may take longer.
 PATIENCE = $(if $(WAKEFUL_TEST_LONG),-o faulthandler_timeout=0 -o timeout=0)
+PYTEST = PYTHONDONTWRITEBYTECODE= .venv/bin/pytest --dist=loadfile --no-loadscope-reorder $(PATIENCE)
 BENCHES = $(filter-out bench/_%,$(wildcard bench/*.py))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test page check format bench docs site lock setup clean venv
+.PHONY: help serve test test-all test-failed browsers page check format bench docs site lock setup clean venv
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 serve: page ## Start the server (ARGS="--port 9000" for options)
 	@.venv/bin/wakeful serve $(ARGS)
 
-test: setup page ## Run the tests (WAKEFUL_TEST_LONG=1 for the long variants; ARGS="-k name" for some)
+test: setup page ## Run the tests of every rule (ARGS="-k name" for some)
 	@.venv/bin/python scripts/page.py test
+	@scripts/test_packages.sh
+	@$(PYTEST) -n 4 --suite quick $(ARGS)
+
+test-all: setup page browsers ## Run what `make test` leaves out: browsers, kills, upgrades, the second store
+	@$(PYTEST) -n 4 --suite rest $(ARGS)
+
+test-failed: setup page browsers ## Run the tests that failed last once more, one at a time
+	@$(PYTEST) -n 0 --last-failed --last-failed-no-failures none $(ARGS)
+
+browsers: setup
 	@scripts/chromium.sh >/dev/null || true  # without a browser, only the tests that need one fail
 	@scripts/firefox.sh >/dev/null || true
 	@scripts/test_packages.sh
-	@PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -n 4 --dist=loadfile --no-loadscope-reorder $(PATIENCE) $(ARGS)
 
 page: .venv/.installed ## Build the web page, if its sources have changed
 	@.venv/bin/python scripts/page.py

@@ -46,23 +46,21 @@ UPDATE search_progress SET sessions_before = NULL, messages_before = NULL, next_
 """
 
 
-# They test code above the store, whose methods the contract tests run on both: PostgreSQL only in the long variant.
+# Servers that are killed, browsers, upgrades of whole stores, the commands of the docs: only in `make test-all`.
+OF_WHOLE_PROGRAMS = (
+    "browser/",
+    "crash/",
+    "docs/test_examples.py",
+    "docs/test_site.py",
+    "image/",
+    "upgrade/",
+)
+# They test code above the store, whose methods the contract tests run on both: on PostgreSQL only in `make test-all`.
 ON_ONE_STORE = (
     "contract/agents/test_tools_database.py",
     "contract/people/test_channels.py",
     "contract/people/test_notify.py",
-    "server/agents/",
-    "server/limits/",
-    "server/ops/",
-    "server/people/test_channels.py",
-    "server/people/test_isolation.py",  # but for the test of a second node, which takes every route on PostgreSQL
-    "server/runs/",
-    "server/wakes/test_pains.py",
-    "server/wakes/test_requested_times.py",
-    "server/wakes/test_woken_tools.py",
-    "server/wakes/test_zones.py",
-    "server/ws/test_socket_bad_input.py",
-    "server/ws/test_socket_frames.py",
+    "server/",
 )
 ON_BOTH = ("two_directories", "died", "sends_once", "takes_over")  # words in names: nodes share a store
 
@@ -73,10 +71,24 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--suite",
+        choices=("all", "quick", "rest"),
+        default="all",
+        help="quick: what `make test` runs, each rule once; rest: whole programs, and repeats on a second store",
+    )
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect tests that only repeat on a second store, and start with the slowest files."""
-    if not IS_LONG:
-        _leave_out_repeats(config, items)
+    """Deselect the tests of the other suite, and start with the slowest files."""
+    suite = config.getoption("--suite")
+    if suite != "all":
+        rest = _rest(items)
+        items[:], left_out = (
+            [item for item in items if (item in rest) == is_rest] for is_rest in (suite == "rest", suite != "rest")
+        )
+        config.hook.pytest_deselected(items=left_out)
     _begin_with_the_longest(items)
 
 
@@ -86,18 +98,19 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
 
 
-def _leave_out_repeats(config: pytest.Config, items: list[pytest.Item]) -> None:
+def _rest(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Return the tests of whole programs, those marked `whole`, and those that repeat on a second store."""
     root = Path(__file__).parent
-    both = {item.nodeid.replace("postgres", "sqlite") for item in items if "sqlite" in item.name}
+    on_sqlite = {item.nodeid for item in items if "sqlite" in item.name}
 
-    def is_repeat(item: pytest.Item) -> bool:
-        if "postgres" not in item.name or not str(item.path.relative_to(root)).startswith(ON_ONE_STORE):
-            return False
-        return item.nodeid.replace("postgres", "sqlite") in both and not any(word in item.nodeid for word in ON_BOTH)
+    def is_of_the_rest(item: pytest.Item) -> bool:
+        place = item.path.relative_to(root).as_posix()
+        if place.startswith(OF_WHOLE_PROGRAMS) or item.get_closest_marker("whole"):
+            return True
+        is_repeat = "postgres" in item.name and item.nodeid.replace("postgres", "sqlite") in on_sqlite
+        return is_repeat and place.startswith(ON_ONE_STORE) and not any(word in item.nodeid for word in ON_BOTH)
 
-    left_out = {item for item in items if is_repeat(item)}
-    items[:] = [item for item in items if item not in left_out]
-    config.hook.pytest_deselected(items=list(left_out))
+    return {item for item in items if is_of_the_rest(item)}
 
 
 def _begin_with_the_longest(items: list[pytest.Item]) -> None:

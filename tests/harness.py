@@ -56,7 +56,7 @@ class Ran:
     at: datetime
 
 
-async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 20.0) -> None:
+async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 60.0) -> None:
     """Poll in real time until a condition holds, for background work that notifies nobody."""
     async with asyncio.timeout(seconds):
         while not await condition():  # noqa: ASYNC110  (background work, nothing to await)

@@ -33,7 +33,7 @@ from wakeful.models.openai_chat import ModelTimeouts
 from wakeful.timing.lifecycle import create
 
 TOKEN = "a-token-for-all-tests"
-SECONDS = 20.0  # after which a wait fails
+SECONDS = 60.0  # after which a wait fails
 ENDS = ("stream_end", "stream_stopped", "error")
 UNNUMBERED = ("session_sync", "replay_start", "replay_end", "heartbeat")
 

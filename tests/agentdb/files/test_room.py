@@ -153,6 +153,7 @@ def test_no_copy_is_spent_on_a_few_deleted_rows(small):
     assert len(history.kept_of(small.path)) == 1
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("text", "at_once"),
     [pytest.param(LARGE, 1, id="large"), pytest.param(MEDIUM, 10, id="medium"), pytest.param(TINY, 200, id="tiny")],

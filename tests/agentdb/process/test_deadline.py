@@ -1,6 +1,5 @@
 """A request has its time for everything, not for SQLite's part alone."""
 
-
 import pytest
 
 from databases import Refused

@@ -39,6 +39,7 @@ async def agent(harness):
     return await harness.add_agent()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("what", ["agent", "user"])
 async def test_many_wakes_are_cancelled_in_pages_at_constant_memory(harness, agent, what):
     await book_many(harness, agent)

@@ -239,6 +239,7 @@ def test_a_clock_that_is_before_what_it_has_written(doctor):
     assert doctor.wrong() == {}
 
 
+@pytest.mark.whole
 def test_a_full_disk(tmp_path):
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode != 0:
         pytest.skip("needs user namespaces, for a small disk of its own")

@@ -194,6 +194,7 @@ async def test_a_socket_is_no_unauthenticated(settings):
             await client.expect("error")
 
 
+@pytest.mark.whole
 def test_unauthenticated_cannot_take_the_descriptors_nor_fill_the_log(tmp_path):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")} | {
         "WAKEFUL_DATA_DIR": f"{tmp_path}/data",

@@ -121,6 +121,7 @@ def test_the_page_about_the_api_names_every_route_and_loads_nothing_from_elsewhe
     assert "default-src 'none'" in shown.headers["content-security-policy"]
 
 
+@pytest.mark.whole
 def test_every_answer_is_as_the_description_says(address, known):
     headers = {"Authorization": f"Bearer {known['secret'][0]}"}
     described = httpx.get(f"{address}/openapi.json", headers=headers, timeout=60, verify=False).json()

@@ -97,6 +97,7 @@ async def test_a_full_pipe_stops_no_run_and_no_stop(process, pipe):
     assert login
 
 
+@pytest.mark.whole
 async def test_the_log_of_a_day_has_each_event_once_and_nothing_else(logged, tmp_path):
     """A message, a wake, a database in a worker process, a channel that fails in another one, and a stop."""
     address, _ = logged.read_addresses()
@@ -170,6 +171,7 @@ def start(environment, port: int, number: int, place: int) -> subprocess.Popen[b
     )
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("number", [pytest.param(1, id="stdout"), pytest.param(2, id="stderr")])
 @pytest.mark.parametrize("make", [_closed, _full, _unread])
 async def test_a_server_starts_and_stops_whatever_its_output_is(environment, number, make):

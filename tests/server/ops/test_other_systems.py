@@ -26,6 +26,7 @@ for module in pkgutil.walk_packages(wakeful.__path__, "wakeful."):
 """
 
 
+@pytest.mark.whole
 def test_every_module_can_be_imported():
     done = subprocess.run([sys.executable, "-c", AWAY + IMPORT_ALL], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]

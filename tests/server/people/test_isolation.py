@@ -720,6 +720,7 @@ async def test_every_route_shows_people_what_is_their_own(house):
 # ── Two people ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.whole
 @WHO
 async def test_through_no_route_is_anything_of_another_seen_or_touched(house, who):
     caller: Person = getattr(house, who)
@@ -756,6 +757,7 @@ async def second_node(stored, tmp_path):
             yield f"http://127.0.0.1:{port}"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("shared_settings", ["postgres"], indirect=True)
 async def test_through_a_second_node_is_nothing_of_another_seen_or_touched(house, shared_settings, tmp_path):
     """There too what is someone else's looks like what is not there, wherever its files are."""
