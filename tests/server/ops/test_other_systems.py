@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from forked_process import Forked
 from other_system import be_elsewhere
 from terminal import Terminal
