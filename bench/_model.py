@@ -21,7 +21,7 @@ from wakeful.core.clock import SystemClock
 from wakeful.models.endpoint import Endpoint
 from wakeful.models.openai_chat import OpenAIChat
 
-SERVER = Path(__file__).parent.parent / "tests" / "openai_server.py"
+SERVER = Path(__file__).parent.parent / "tests/support/openai_server.py"
 DELTAS = 3000
 ROUNDS = 3
 APART = 0.001  # seconds

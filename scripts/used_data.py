@@ -37,7 +37,7 @@ from old_data import Server, dump, wait_for
 from wakeful.core.clock import SystemClock
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests/support"))
 
 from openai_server import call, chunk, event, text, usage  # noqa: E402  (a helper of the tests)
 

@@ -20,7 +20,7 @@ from wakeful.store.rows import to_micros
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-CALC = (sys.executable, str(Path(__file__).parents[1] / "mcp_server.py"))
+CALC = (sys.executable, str(Path(__file__).parents[1] / "support/mcp_server.py"))
 RECIPIENT = Identity(bytes(32)).recipient
 WRITE = 'call write_file {"path": "approved.txt", "content": "x"}'
 

@@ -39,8 +39,8 @@ asyncio.run(main(*sys.argv[1:]))
 @pytest.mark.parametrize("level", ALL_LEVELS)
 async def test_programs_end_when_the_server_is_killed(tmp_path, level):
     node = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", NODE, str(TESTS / "mcp_server.py"), str(tmp_path), level,
-        stdout=asyncio.subprocess.PIPE, env={"PYTHONPATH": str(TESTS)},
+        sys.executable, "-c", NODE, str(TESTS / "support/mcp_server.py"), str(tmp_path), level,
+        stdout=asyncio.subprocess.PIPE, env={"PYTHONPATH": str(TESTS / "support")},
     )  # fmt: skip
     assert node.stdout is not None
     async with asyncio.timeout(60):

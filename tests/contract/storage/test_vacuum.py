@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from forked_process import HELPERS
 from harness import Harness, lay_out
 from wakeful.operations import storage
 from wakeful.operations.storage import Vacuum
@@ -98,7 +99,7 @@ async def test_a_file_of_an_earlier_version_is_rewritten_once_and_keeps_its_data
 @pytest.mark.parametrize("aim", ["before", "in", "after"])
 async def test_killed_at_any_step_the_store_is_whole_and_the_next_start_goes_on(backend_settings, tmp_path, aim):
     program = Path(__file__).with_name("killed_vacuum.py")
-    python_path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
+    python_path = os.pathsep.join([HELPERS, *filter(None, [os.environ.get("PYTHONPATH")])])
     ended = await asyncio.to_thread(
         subprocess.run,
         [sys.executable, str(program), str(tmp_path), aim],

@@ -187,7 +187,7 @@ def on_small_disk(what: str, tmp_path: Path) -> dict:
         pytest.skip(f"no disk can be mounted here: {probe.stderr.decode().strip()}")
     ended = subprocess.run(
         [*unshare, sys.executable, HERE / "on_small_disk.py", what, disk, tmp_path / "config"],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([forked_process.HELPERS, os.environ.get("PYTHONPATH", "")])},
         stdout=subprocess.PIPE,
         text=True,
         timeout=60,

@@ -20,7 +20,7 @@ from wakeful.mcp.rules import McpServer
 from wakeful.mcp.servers import Confining, McpLimits, McpServers
 from wakeful.sandbox.rules import find_confinement
 
-SCRIPT = str(Path(__file__).parents[2] / "mcp_server.py")
+SCRIPT = str(Path(__file__).parents[2] / "support/mcp_server.py")
 
 
 INSTALLED = (sys.prefix, sys.base_prefix, str(Path(SCRIPT).parent))  # where this Python and the program lie

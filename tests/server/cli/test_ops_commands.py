@@ -19,7 +19,7 @@ from network.stranger import a_stranger
 from terminal import Terminal, a_terminal
 
 WAKEFUL = Path(sys.executable).with_name("wakeful")
-MCP = Path(__file__).parents[2] / "mcp_server.py"
+MCP = Path(__file__).parents[2] / "support/mcp_server.py"
 
 
 @pytest.fixture(scope="module")

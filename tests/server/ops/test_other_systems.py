@@ -14,9 +14,10 @@ from other_system import be_elsewhere
 from terminal import Terminal
 
 TESTS = Path(__file__).parents[2]
+SUPPORT = TESTS / "support"
 SOURCE = TESTS.parent / "src"
 GUARD = SOURCE / "wakeful/sandbox/guard.py"
-AWAY = f"import sys; sys.path.insert(0, {str(TESTS)!r}); import other_system; other_system.take_linux_away();"
+AWAY = f"import sys; sys.path.insert(0, {str(SUPPORT)!r}); import other_system; other_system.take_linux_away();"
 IMPORT_ALL = """
 import importlib, pkgutil, types
 sys.modules["_scproxy"] = types.ModuleType("_scproxy")  # of macOS, for urllib

@@ -32,7 +32,7 @@ def recorded_in_open_webui() -> Iterator[Recorded]:
 
     Ids are replaced; the schemas of its tools and the texts of its tasks are shortened.
     """
-    kept = json.loads((Path(__file__).parent / "data" / "open_webui.json").read_text())
+    kept = json.loads((Path(__file__).parents[1] / "data" / "open_webui.json").read_text())
     for each in kept["requests"]:
         if "tools" in each["body"]:
             each["body"]["tools"] = kept["tools"]

@@ -15,6 +15,8 @@ from typing import IO, Any
 
 import pytest
 
+HELPERS = os.pathsep.join(str(folder) for folder in Path(__file__).parents[:2])  # a PYTHONPATH with them
+
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(["preload"])
 
@@ -79,7 +81,7 @@ def fork(target: Callable[..., None], *arguments: Any) -> BaseProcess:
 def _warm_up() -> None:
     """Start the process that the others are forked from. It finds our modules only by PYTHONPATH."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
+        patch.setenv("PYTHONPATH", HELPERS)
         forkserver.ensure_running()
 
 

@@ -2,7 +2,7 @@
 
 In a test: `async with OpenAIServer(say("Hello"), refuse(429, "Slow down")) as server:`, one answer per request, in
 order; leaving the block fails if the script was not used up or was too short. As a process: `python
-tests/openai_server.py --port 0` prints its address and answers from the last message, see `improvise`.
+tests/support/openai_server.py --port 0` prints its address and answers from the last message, see `improvise`.
 """
 
 import argparse

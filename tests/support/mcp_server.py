@@ -1,4 +1,4 @@
-"""An MCP server for tests: `python tests/mcp_server.py [--sdk] [--many N] [--tool NAME=TEXT] [--http PORT] [--die]`.
+"""An MCP server for tests: `python mcp_server.py [--sdk] [--many N] [--tool NAME=TEXT] [--http PORT] [--die]`.
 
 Its tools behave as those of good and of bad servers do. With `--sdk` or `--http` it is served by the SDK, whose import
 takes a second; otherwise by the few lines that a server on stdio needs.
