@@ -3,16 +3,15 @@
 import asyncio
 import json
 import os
+import resource
 import signal
-from functools import partial
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crash.server_process import Conversation, Start, results
-from crash.shortage import Descriptors
-from forked_process import Forked
 from openai_server import Answer, Exchange, call, calls, say
 
 TABLE = {"name": "tasks", "purpose": "What is to be done.", "columns": [{"name": "title", "type": "text"}]}
@@ -43,21 +42,37 @@ async def ready(talk: Conversation) -> tuple[int, Any]:
     return answer.status_code, answer.json()["problems"]
 
 
-def kill_workers(server: int) -> None:
-    """Kill the database workers of a server."""
-    for child in Path(f"/proc/{server}/task/{server}/children").read_text().split():
-        if b"wakeful.agentdb.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
-            os.kill(int(child), signal.SIGKILL)
+async def take_descriptors(server: int) -> None:
+    """Let the server open nothing more, and kill its database workers. What is open goes on."""
+    # Not lower: poll() refuses more handles than the limit. 0, 1 and 2 are always open.
+    resource.prlimit(server, resource.RLIMIT_NOFILE, (3, limits(server)[1]))
+    while kill_workers(server):  # noqa: ASYNC110  (nothing else tells that the server has noticed)
+        await asyncio.sleep(0.01)
+
+
+async def give_descriptors_back(server: int) -> None:
+    resource.prlimit(server, resource.RLIMIT_NOFILE, (limits(server)[1],) * 2)
+
+
+def limits(server: int) -> tuple[int, int]:
+    return resource.prlimit(server, resource.RLIMIT_NOFILE)
+
+
+def kill_workers(server: int) -> bool:
+    """Kill the database workers of a server, and return whether it had any."""
+    children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+    workers = [child for child in children if b"agentdb.worker" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    for worker in workers:
+        os.kill(int(worker), signal.SIGKILL)
+    return bool(workers)
 
 
 async def test_without_descriptors_wakes_wait_bookings_go_on_and_nobody_reads_a_path(
     talking: Start, tmp_path: Path
 ) -> None:
-    descriptors = Descriptors(tmp_path)
-    async with talking(always=say("Done."), launch=partial(Forked, prepare=descriptors)) as (talk, provider):
+    async with talking(always=say("Done.")) as (talk, provider):
         db = await make_table(talk)
-        await descriptors.take()
-        kill_workers(talk.served.pid)
+        await take_descriptors(talk.served.pid)
 
         wake_id = await book_now(talk)
         later = [await book_now(talk) for _ in range(3)]
@@ -83,7 +98,7 @@ async def test_without_descriptors_wakes_wait_bookings_go_on_and_nobody_reads_a_
         assert not any(str(tmp_path) in answer.text for answer in said)
         assert not provider.requests
 
-        await descriptors.give_back()
+        await give_descriptors_back(talk.served.pid)
         for each in (wake_id, *later):
             runs = [run for run in await talk.runs() if run["wake_id"] == each]
             assert len(runs) == 1
@@ -99,7 +114,6 @@ async def test_without_descriptors_wakes_wait_bookings_go_on_and_nobody_reads_a_
 # On PostgreSQL a run is put off instead: without descriptors, what its tools wrote cannot be saved in the agent's home.
 @pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)
 async def test_a_tool_without_descriptors_says_so_and_the_run_goes_on(talking: Start, tmp_path: Path) -> None:
-    descriptors = Descriptors(tmp_path)
     asked = calls(
         *call("read_file", '{"path": "notes"}', index=0, id="call_1"),
         *call("run_command", '{"command": "true"}', index=1, id="call_2"),
@@ -108,26 +122,21 @@ async def test_a_tool_without_descriptors_says_so_and_the_run_goes_on(talking: S
         *call("db_query", '{"sql": "SELECT 1"}', index=4, id="call_5"),
     )
 
-    def first(answer: Answer, act: Any) -> Answer:
+    servers: list[int] = []
+
+    def first(act: Callable[[int], Awaitable[None]], answer: Answer) -> Answer:
         async def do(exchange: Exchange) -> None:
-            await act()
+            await act(*servers)
             await answer(exchange)
 
         return do
 
-    servers: list[int] = []
-
-    async def take_everything() -> None:
-        await descriptors.take()
-        kill_workers(*servers)
-        await asyncio.sleep(0.3)  # what the workers had is closed by then, and taken again
-
-    script = (say("Ready."), first(asked, take_everything), first(say("I see."), descriptors.give_back))
-    async with talking(*script, launch=partial(Forked, prepare=descriptors)) as (talk, provider):
+    script = (say("Ready."), first(take_descriptors, asked), first(give_descriptors_back, say("I see.")))
+    async with talking(*script) as (talk, provider):
+        servers.append(talk.served.pid)
         await make_table(talk)
         talk.workspace.mkdir(parents=True, exist_ok=True)
         (talk.workspace / "notes").write_text("Buy milk.")
-        servers.append(talk.served.pid)
         assert (await talk.wait_for_end(await talk.say("Hello.")))["status"] == "success"
         run = await talk.wait_for_end(await talk.say("Read."))
         assert (run["status"], run["attempt"]) == ("success", 1)
