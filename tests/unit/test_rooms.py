@@ -8,7 +8,7 @@ import wakeful
 
 ROOT = Path(wakeful.__file__).parent
 CORE = (
-    "addresses", "call_words", "errors", "events", "identity", "ids", "labels", "outside", "records", "search", "texts",
+    "addresses", "budget", "call_words", "errors", "events", "identity", "ids", "labels", "outside", "records", "search", "texts",
     "tool_names", "types", "values", "zones",
 )  # fmt: skip
 PURE = sorted(
