@@ -130,22 +130,6 @@ async def test_an_answer_that_was_regenerated_goes_on_in_its_own_session(ai, ser
     assert third.headers["X-Wakeful-Session"] == first.headers["X-Wakeful-Session"]
 
 
-async def test_two_clients_with_one_history_do_not_mix(ai, server):
-    server.provider.then(say("Hello"), say("One"), say("Two"))
-    talk = [user("Hi"), assistant("Hello")]
-    first = await ai.chat.completions.with_raw_response.create(model="Wakeful", messages=talk[:1])
-    one = await ai.chat.completions.with_raw_response.create(model="Wakeful", messages=[*talk, user("A?")])
-    two = await ai.chat.completions.with_raw_response.create(model="Wakeful", messages=[*talk, user("B?")])
-    assert one.headers["X-Wakeful-Session"] == first.headers["X-Wakeful-Session"]
-    assert two.headers["X-Wakeful-Session"] != first.headers["X-Wakeful-Session"]
-    assert [each["content"] for each in await server.messages(two.headers["X-Wakeful-Session"])] == [
-        "Hi",
-        "Hello",
-        "B?",
-        "Two",
-    ]
-
-
 @pytest.mark.parametrize("header", ["X-Wakeful-Session", "X-OpenWebUI-Chat-Id", "X-Conversation-Id"])
 async def test_a_header_names_the_conversation(ai, server, header):
     server.provider.then(say("Hello"), say("Other"), say("Fine"))

@@ -435,12 +435,6 @@ async def test_a_full_database_refuses_and_keeps_nothing_but_still_deletes(backe
         assert notice["code"] == "storage_low"
 
 
-def take_any_key(settings):
-    """Confirm that the device key is lost, which a server on a shared store requires before it starts with another."""
-    file = settings["data_dir"] / "directory.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"device_key": None}))
-
-
 async def test_the_key_opens_the_file_in_another_program_and_that_it_was_shown_is_recorded(tasks, caplog):
     caplog.set_level("DEBUG")
     answer = await tasks.server.rest.post(f"{tasks.path}/key", json={"confirm": tasks.agent["name"]})
@@ -478,32 +472,6 @@ async def test_the_key_takes_the_agents_name_an_owner_and_the_scope_admin(tasks)
 async def test_there_is_no_key_before_there_is_a_database(shelf):
     answer = await shelf.refused("POST", "/key", json={"confirm": shelf.agent["name"]})
     assert answer[:2] == (404, "data_not_found")
-
-
-async def test_with_another_device_key_it_is_locked_and_not_lost(backend_settings):
-    settings = backend_settings | {"store_encryption": False}
-    async with a_shelf(settings, device_key="11" * 32) as shelf:
-        await shelf.call("POST", "/import", json={"table": "tasks", "text": TASKS})
-    take_any_key(settings)
-    async with a_shelf(settings, device_key="22" * 32) as shelf:
-        found = await shelf.call("GET")
-        assert (found["state"], found["used_bytes"], found["tables"]) == ("locked", None, [])
-        for method, path, body in (
-            ("GET", "/schema", None),
-            ("GET", "/tables/tasks/rows", None),
-            ("GET", "/changelog", None),
-            ("POST", "/query", {"sql": "SELECT 1"}),
-            ("POST", "/tables/tasks/rows", {"rows": [{"title": "evil"}]}),
-            ("POST", "/rotate-key", None),
-        ):
-            status, code, _, message = await shelf.refused(method, path, json=body)
-            assert (status, code) == (409, "database_locked"), path
-            assert "recovery key" in message
-        assert (await shelf.call("GET"))["in_flight"] == 0
-    take_any_key(settings)
-    async with a_shelf(settings, device_key="11" * 32) as shelf:
-        assert (await shelf.call("GET"))["state"] == "open"
-        assert await shelf.titles() == ["milk", "bread", "tea"]
 
 
 async def test_a_new_key_changes_nothing_but_the_key(tasks):

@@ -392,9 +392,7 @@ async def test_a_node_with_another_device_key_is_refused_at_its_start(harness, a
 
 async def test_a_rotated_device_key_opens_the_homes(tmp_path, swept_postgres_url):
     settings = {"data_dir": tmp_path / "here", "config_dir": tmp_path / "config", "database_url": swept_postgres_url}
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         agent = await harness.add_agent(toolsets=("database",))
         await run(harness.node, agent, "create_table", name="tasks", purpose="x", columns=COLUMNS)
         await add(harness.node, agent, "a")

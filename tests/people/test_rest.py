@@ -200,12 +200,6 @@ async def test_another_site_cannot_log_a_browser_in(owner, nobody):
     assert (answer.status_code, "set-cookie" in answer.headers) == (403, False)
 
 
-async def test_whoever_guesses_codes_must_wait(nobody):
-    answers = [await nobody.post("/login", data={"code": f"guess-{number}"}) for number in range(11)]
-    assert [answer.status_code for answer in answers] == [401] * 10 + [429]
-    assert answers[-1].headers["retry-after"] == "60"
-
-
 async def test_logging_out_ends_the_cookie_and_the_page_secret(owner, nobody, doors):
     await log_in(owner, nobody)
     cookie, page = nobody.cookies[COOKIE], nobody.headers[PAGE_HEADER]

@@ -145,9 +145,7 @@ async def test_a_run_whose_process_died_before_it_could_stop_is_stopped_not_resu
 
 
 async def test_a_run_given_back_before_it_could_stop_is_asked_again_before_it_does_anything(backend_settings):
-    harness = Harness(backend_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings).opened() as harness:
         wake, run = await at_work(harness, doing(ignore))
         await stop(harness, run)
         await harness.node.engine.runner.drain()
@@ -166,9 +164,9 @@ async def test_a_run_given_back_before_it_could_stop_is_asked_again_before_it_do
 
 
 async def test_stop_reaches_a_run_on_another_node(postgres_url, tmp_path):
-    harness = Harness({"database_url": postgres_url, "data_dir": tmp_path, "config_dir": tmp_path})
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(
+        {"database_url": postgres_url, "data_dir": tmp_path, "config_dir": tmp_path}
+    ).opened() as harness:
         _, run = await at_work(harness, doing(ignore))
         other = harness.another_node()
         await harness.node.engine.start()

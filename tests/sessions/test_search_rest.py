@@ -42,19 +42,6 @@ async def test_a_message_is_found_with_its_place_and_a_snippet(server):
     }
 
 
-async def test_pages_follow_each_other(server):
-    for number in range(5):
-        await server.session(f"needle {number}")
-    found, page = [], None
-    while True:
-        answer = await search(server, "needle", limit=2, **({"page": page} if page else {}))
-        found += [each["session_title"] for each in answer["results"]]
-        page = answer.get("next")
-        if page is None:
-            break
-    assert found == [f"needle {number}" for number in reversed(range(5))]
-
-
 async def test_a_deleted_session_is_not_found(server):
     session = await server.session("needle")
     await server.call("DELETE", f"/sessions/{session}")

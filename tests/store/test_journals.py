@@ -34,9 +34,7 @@ def sizes(data_dir: Path) -> tuple[int, int]:
 
 
 async def test_a_checkpoint_moves_the_stores_journal_into_its_file(settings):
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         for _ in range(30):
             await harness.book()
         before, journal = sizes(settings["data_dir"])
@@ -60,9 +58,7 @@ async def test_the_engine_checkpoints_by_itself(settings, monkeypatch):
 
 
 async def test_bookings_do_not_wait_for_checkpoints(settings):
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         is_over = False
 
         async def checkpoint() -> int:
@@ -81,9 +77,7 @@ async def test_bookings_do_not_wait_for_checkpoints(settings):
 
 
 async def test_a_journal_never_grows_beyond_what_a_commit_checkpoints(settings):
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         for _ in range(250):
             await harness.book()
             file, journal = sizes(settings["data_dir"])
@@ -119,18 +113,14 @@ def rows_in_file_alone(harness: Harness, folder: Path) -> int:
 
 
 async def test_after_a_graceful_stop_an_agents_rows_are_in_its_file(settings, tmp_path):
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         await write_rows(harness, 3)
     assert sorted(path.name for path in file_of(harness).parent.glob("db.*")) == ["db.key", "db.sqlite"]
     assert rows_in_file_alone(harness, tmp_path) == 3
 
 
 async def test_a_journal_that_a_killed_worker_left_is_moved_at_the_next_graceful_stop(settings, tmp_path):
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         await write_rows(harness, 3)
         for pid in harness.node.services.data.files.engine.pids:
             os.kill(pid, signal.SIGKILL)
@@ -149,9 +139,7 @@ async def test_a_journal_that_a_killed_worker_left_is_moved_at_the_next_graceful
 
 async def test_the_journal_of_a_file_without_a_byte_is_not_touched_at_a_stop(settings, tmp_path):
     """SQLite deletes the journal of such a file when it opens it, and it may be all there is."""
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         await write_rows(harness, 3)
         for pid in harness.node.services.data.files.engine.pids:
             os.kill(pid, signal.SIGKILL)

@@ -117,12 +117,6 @@ async def test_ten_images_are_taken_with_and_without_the_prefix(server, session,
     assert len((await server.messages(session))[0]["images"]) == 10
 
 
-async def test_an_image_of_exactly_five_megabytes_is_taken(server, client):
-    image = image_of(b"\x89PNG\r\n\x1a\n" + bytes(5 * MEGABYTE - 8))
-    server.provider.then(say("Large."))
-    assert (await client.ask("Look", images=[image]))[-1]["type"] == "stream_end"
-
-
 async def test_ten_images_of_five_megabytes_fit_into_one_frame(server, client):
     image = image_of(b"\x89PNG\r\n\x1a\n" + bytes(5 * MEGABYTE - 8))
     server.provider.then(say("Very large."))
