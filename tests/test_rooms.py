@@ -8,8 +8,8 @@ import wakeful
 
 ROOT = Path(wakeful.__file__).parent
 CORE = (
-    "addresses", "call_words", "errors", "events", "identity", "ids", "labels", "outside", "records", "search", "texts",
-    "tool_names", "types", "values", "zones",
+    "addresses", "budget", "call_words", "errors", "events", "identity", "ids", "labels", "outside", "records",
+    "search", "texts", "tool_names", "types", "values", "zones",
 )  # fmt: skip
 PURE = sorted(
     [

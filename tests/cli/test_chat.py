@@ -159,7 +159,7 @@ async def test_of_several_calls_the_question_is_about_the_last_one_on_the_screen
             for _ in range(2):
                 await chat.until("Needs approval: ")
                 await chat.until("or a reason why not:")
-                on_screen = re.findall(r"\b[ab]\.txt", chat.shown)[-1]
+                [on_screen, *_] = re.findall(r"\b[ab]\.txt", chat.shown.rpartition("Needs approval: ")[2])
                 chat.enter("n")
                 answered = (await client.until("approval_answered"))[-1]
                 assert on_screen in [each["args"]["path"] for each in asked if each["call_id"] == answered["call_id"]]

@@ -81,7 +81,7 @@ async def test_those_who_listen_are_told_that_a_write_is_under_way_and_done(harn
         with hub.subscribe(user_topic(harness.user.id)) as listening:
             await data.run(by, "create_table", name=table, purpose="x", columns=COLUMNS)
             await data.run(by, "insert", table=table, rows=[{"title": "a"}])
-            is_behind, frames = listening.is_behind, [frame.text for frame in listening.take()]
+            is_behind, frames = listening.is_behind, [frame.text for frame in listening.drain()]
         if not is_behind:  # else the store, just connected, has announced LookAgain
             break
     flown = [(frame.count('"in_flight":1'), frame.count('"last_change"')) for frame in frames if "db_update" in frame]

@@ -142,7 +142,7 @@ async def test_other_tools_and_the_next_call_are_each_asked_about_on_their_own(s
 
 
 async def test_stop_works_while_the_run_waits(server, monkeypatch):
-    monkeypatch.setattr("wakeful.runs.runner.STOP_PATIENCE", 3600)  # it ends by itself, and is not cut off
+    monkeypatch.setattr("wakeful.runs.held_run.STOP_PATIENCE", 3600)  # it ends by itself, and is not cut off
     agent = await first_agent(server)
     session = await server.session()
     async with server.watch(session) as client:

@@ -1,4 +1,4 @@
-"""The budget of a run and its subagents: tokens, money, and how many subagents there may be."""
+"""What a run and its subagents spend: counted after each model call, compared with the agent's budget before it."""
 
 import asyncio
 from collections.abc import Generator
@@ -7,11 +7,9 @@ from dataclasses import replace
 
 from pydantic_ai.usage import RequestUsage
 
+from wakeful.core.budget import Budget, Spent
 from wakeful.core.errors import Conflict
 from wakeful.core.types import Budgets, RunUsage
-from wakeful.store.runs import Spent
-
-NEARLY = 0.8  # of the budget: the model is asked to finish
 
 
 class PriceUnknown(Conflict):
@@ -25,11 +23,11 @@ class PriceUnknown(Conflict):
         )
 
 
-class Budget:
-    """The usage of a run. Checked before each model call, so it overshoots by one call at most."""
+class Spending:
+    """The usage of a run. Checked before each model call, so it overshoots the budget by one call at most."""
 
     def __init__(self, limits: Budgets, spent_today: Spent, usage: RunUsage) -> None:
-        self._limits = limits
+        self.limits = limits
         self.spent_today = spent_today
         self.usage = usage
         self.subagents = 0
@@ -37,20 +35,11 @@ class Budget:
         self._one_ended = asyncio.Event()
 
     @property
-    def has_day_limits(self) -> bool:
-        return self._limits.day_tokens is not None or self._limits.day_cost_micros is not None
-
-    @property
-    def counts_money(self) -> bool:
-        return self._limits.run_cost_micros is not None or self._limits.day_cost_micros is not None
-
-    def is_spent(self) -> bool:
-        """Return whether no further model call is allowed."""
-        return any(used >= most for used, most in self._limits_of(self._used()))
-
-    def is_nearly_spent(self) -> bool:
-        """Return whether the run has used most of its budget, or of what is left of the day's."""
-        return any(used >= NEARLY * most for used, most in self._limits_of(self._used()))
+    def budget(self) -> Budget:
+        usage = self.usage
+        return Budget(
+            self.limits, self.spent_today, Spent(usage.input_tokens + usage.output_tokens, usage.cost_micros or 0)
+        )
 
     @contextmanager
     def in_flight(self, size: Spent) -> Generator[None]:
@@ -67,9 +56,7 @@ class Budget:
 
         A single call may always start.
         """
-        while self._in_flight and any(
-            used > most for used, most in self._limits_of(self._used(*self._in_flight, size))
-        ):
+        while self._in_flight and not self.budget.has_room_for(_sum(*self._in_flight, size)):
             self._one_ended.clear()
             await self._one_ended.wait()
 
@@ -87,26 +74,9 @@ class Budget:
     def count_tool_call(self) -> None:
         self.usage = replace(self.usage, tool_calls=self.usage.tool_calls + 1)
 
-    def _used(self, *more: Spent) -> Spent:
-        usage = self.usage
-        return Spent(
-            usage.input_tokens + usage.output_tokens + sum(each.tokens for each in more),
-            (usage.cost_micros or 0) + sum(each.cost_micros for each in more),
-        )
 
-    def _limits_of(self, size: Spent) -> list[tuple[int, int]]:
-        """Return, for each limit, what of a size counts, and what is left of the limit for this run."""
-        limits, today = self._limits, self.spent_today
-        return [
-            (counts, most - before)
-            for counts, most, before in (
-                (size.tokens, limits.run_tokens, 0),
-                (size.tokens, limits.day_tokens, today.tokens),
-                (size.cost_micros, limits.run_cost_micros, 0),
-                (size.cost_micros, limits.day_cost_micros, today.cost_micros),
-            )
-            if most is not None
-        ]
+def _sum(*calls: Spent) -> Spent:
+    return Spent(sum(each.tokens for each in calls), sum(each.cost_micros for each in calls))
 
 
 FINISH = (
