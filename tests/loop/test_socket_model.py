@@ -162,27 +162,10 @@ async def test_a_fault_that_may_pass_is_shown_as_waiting(settings, answer):
     assert_consecutive(frames)
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404])
-async def test_a_fault_that_will_not_pass_is_not_tried_again(server, client, status):
-    server.provider.then(refuse(status, "Never."))
-    frames = await client.ask("Hello?")
-    assert frames[-1]["code"] == "model_failed"
-    assert "Never." in frames[-1]["message"]
-    assert str(status) in frames[-1]["message"]
-
-
 async def test_a_page_instead_of_an_answer_is_an_error_in_the_run(server, client):
     server.provider.then(reply(200, b"<html>Welcome to the hotel's wifi</html>", {"Content-Type": "text/html"}))
     frames = await client.ask("Hello?")
     assert frames[-1]["type"] == "error"
-
-
-async def test_half_a_stream_is_an_error_and_is_not_tried_again(server, session, client):
-    server.provider.then(stream(*text("Half"), finish=None, done=False))
-    frames = await client.ask("Hello?")
-    assert kinds(frames) == ["stream_start", "stream_delta", "error"]
-    assert frames[-1]["code"] == "model_cut_off"
-    assert (await server.messages(session))[-1]["is_cut_off"] is True
 
 
 async def test_half_a_tool_call_is_not_made(server, session, client):
