@@ -11,7 +11,6 @@ from live_server import eventually, of_kind, running_server
 from openai_server import call, calls, say
 
 TASKS = "title,cost\nmilk,2\nbread,3\ntea,5\n"
-FORMULAS = ["=1+1", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1"]
 
 # A request, the status of its refusal, the field that it names, and a part of its message.
 REFUSED = [
@@ -208,30 +207,6 @@ async def test_rows_are_added_changed_deleted_and_restored_by_a_person(tasks):
     assert ops == [(op, "user", None) for op in ("restore", "soft_delete", "update", "insert")]
 
 
-@pytest.mark.parametrize("shared_settings", ["sqlite"], indirect=True)  # the store plays no part
-async def test_a_person_makes_tables_changes_them_and_writes_with_sql(shelf):
-    columns = [{"name": "url", "unique": True}, {"name": "hits", "type": "integer", "default": 0}]
-    made = await shelf.call("POST", "/tables", json={"name": "pages", "purpose": "Read.", "columns": columns})
-    assert made["columns"][:3] == ["id", "url", "hits"]
-    await shelf.call("POST", "/tables/pages/columns", json={"columns": [{"name": "seen", "type": "date"}]})
-    rows = [{"url": "a", "hits": 1}, {"url": "b"}]
-    done = await shelf.call(
-        "POST", "/tables/pages/rows/upsert", json={"rows": [*rows, rows[0]], "conflict_columns": ["url"]}
-    )
-    assert done["outcomes"] == ["inserted", "inserted", "updated"]
-    sql = "UPDATE pages SET hits = hits + :more RETURNING url, hits"
-    done = await shelf.call("POST", "/execute", json={"sql": sql, "params": {"more": 2}})
-    assert (done["changed"], done["rows"]) == (2, [["a", 3], ["b", 2]])
-    moved = {"purpose": "x", "up_sql": "ALTER TABLE pages RENAME COLUMN hits TO visits", "down_sql": ""}
-    assert (await shelf.call("POST", "/migrate", json=moved))["statements"] == 1
-    found = await shelf.call("POST", "/query", json={"sql": "SELECT visits FROM pages"})
-    assert found["rows"] == [[3], [2]]
-    changes = await shelf.changes()
-    assert {change["actor"] for change in changes} == {"user"}
-    assert {change["op"] for change in changes} == {"schema", "insert", "update", "execute"}
-    assert (await shelf.call("GET", "/verify"))["intact"]
-
-
 async def test_what_is_refused_names_the_field_and_the_value(tasks):
     for method, path, body, status, field, value in REFUSED:
         answered = await tasks.refused(method, path, json=body)
@@ -251,20 +226,6 @@ async def test_numbers_that_sqlite_cannot_keep_are_refused(tasks):
 # ── Files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_file_that_was_taken_out_goes_in_again_as_it_was(tasks):
-    rows = [{"title": text, "cost": number} for number, text in enumerate(FORMULAS)]
-    await tasks.call("POST", "/tables/tasks/rows", json={"rows": rows})
-    for kind in ("csv", "json", "jsonl"):
-        answer = await tasks.server.rest.get(f"{tasks.path}/tables/tasks/export", params={"format": kind})
-        table = f"copy_{kind}"
-        asked = {"table": table, "format": kind, "text": answer.text, "source": f"tasks.{kind}"}
-        done = await tasks.call("POST", "/import", json=asked)
-        assert (done["imported"], done["created_table"]) == (9, True)
-        assert done["ignored_columns"] == ["_created_at", "_deleted_at", "_updated_at"]
-        same = "SELECT count(*) FROM tasks t JOIN {} c ON t.id = c.id AND t.title IS c.title AND t.cost IS c.cost"
-        assert (await tasks.call("POST", "/query", json={"sql": same.format(table)}))["rows"] == [[9]]
-
-
 async def test_numbers_that_json_does_not_have_are_refused(tasks):
     for number in ("Infinity", "-Infinity", "NaN", "1e999"):
         for path, body in (
@@ -276,17 +237,6 @@ async def test_numbers_that_json_does_not_have_are_refused(tasks):
             status, *_ = await tasks.refused("POST", path, **sent)
             assert status in (400, 422), (number, path)
     assert (await tasks.rows())["total"] == 3
-
-
-async def test_a_dropped_table_is_recovered_from_its_snapshot(tasks):
-    migrated = await tasks.call("POST", "/migrate", json={"purpose": "x", "up_sql": "DROP TABLE tasks"})
-    [snapshot] = (await tasks.call("GET", "/snapshots"))["snapshots"]
-    assert snapshot["name"] == migrated["snapshot"]
-    assert snapshot["kept_until"] > snapshot["at"]
-    done = await tasks.call("POST", f"/snapshots/{snapshot['name']}/recover", json={"table": "tasks"})
-    assert done == {"table": "tasks", "recovered": 3, "snapshot": snapshot["name"]}
-    assert await tasks.titles() == ["milk", "bread", "tea"]
-    assert (await tasks.call("GET", "/verify"))["intact"]
 
 
 async def test_an_export_is_a_download_with_a_plain_name(tasks):
@@ -472,14 +422,6 @@ async def test_the_key_takes_the_agents_name_an_owner_and_the_scope_admin(tasks)
 async def test_there_is_no_key_before_there_is_a_database(shelf):
     answer = await shelf.refused("POST", "/key", json={"confirm": shelf.agent["name"]})
     assert answer[:2] == (404, "data_not_found")
-
-
-async def test_a_new_key_changes_nothing_but_the_key(tasks):
-    key = next(tasks.folder.rglob("db.key"))
-    before = key.read_bytes()
-    assert await tasks.call("POST", "/rotate-key") == {"ok": True}
-    assert key.read_bytes() != before
-    assert await tasks.titles() == ["milk", "bread", "tea"]
 
 
 async def test_erasing_takes_the_agents_name_and_then_leaves_nothing(tasks):
