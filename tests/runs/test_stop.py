@@ -15,12 +15,17 @@ async def stop(harness, run, node=None):
     return await (node or harness.node).runs.stop(run.id, harness.user.id)
 
 
+working: set[str] = set()  # the runs that have come to where they wait
+
+
 async def heed(run, steps, stop):
     yield StepSaved(role="assistant", content="Working")
+    working.add(run.id)
     await stop.wait()
 
 
 async def ignore(run):
+    working.add(run.id)
     await asyncio.sleep(60)
 
 
@@ -32,7 +37,11 @@ async def at_work(harness, script, **request):
     await harness.node.engine.runner.turn()
     [run] = await harness.runs_of(wake)
     assert run.status == "running"
-    await asyncio.sleep(0.05)
+
+    async def is_working():
+        return run.id in working
+
+    await eventually(is_working)
     return wake, run
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 import pytest
 
-from harness import Harness
+from harness import Harness, eventually
 from wakeful.agentdb import file as files
 from wakeful.agentdb.keys import Vault
 from wakeful.core.device_key import load_device_key
@@ -112,6 +112,22 @@ def rows_in_file_alone(harness: Harness, folder: Path) -> int:
         return raw.execute("SELECT count(*) FROM tasks").get
 
 
+def is_there(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+async def kill_workers(harness: Harness) -> None:
+    """Kill the processes that have agents' files open, and wait until the kernel has closed the files."""
+    pids = harness.node.services.data.files.engine.pids
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+    async def are_gone() -> bool:
+        return not any(is_there(pid) for pid in pids)
+
+    await eventually(are_gone)
+
+
 async def test_after_a_graceful_stop_an_agents_rows_are_in_its_file(settings, tmp_path):
     async with Harness(settings).opened() as harness:
         await write_rows(harness, 3)
@@ -122,9 +138,7 @@ async def test_after_a_graceful_stop_an_agents_rows_are_in_its_file(settings, tm
 async def test_a_journal_that_a_killed_worker_left_is_moved_at_the_next_graceful_stop(settings, tmp_path):
     async with Harness(settings).opened() as harness:
         await write_rows(harness, 3)
-        for pid in harness.node.services.data.files.engine.pids:
-            os.kill(pid, signal.SIGKILL)
-        await asyncio.sleep(0.1)
+        await kill_workers(harness)
         with pytest.raises(apsw.Error):
             rows_in_file_alone(harness, tmp_path)
     assert rows_in_file_alone(harness, tmp_path) == 3
@@ -141,9 +155,7 @@ async def test_the_journal_of_a_file_without_a_byte_is_not_touched_at_a_stop(set
     """SQLite deletes the journal of such a file when it opens it, and it may be all there is."""
     async with Harness(settings).opened() as harness:
         await write_rows(harness, 3)
-        for pid in harness.node.services.data.files.engine.pids:
-            os.kill(pid, signal.SIGKILL)
-        await asyncio.sleep(0.1)
+        await kill_workers(harness)
         os.truncate(file_of(harness), 0)
         journal = file_of(harness).with_name("db.sqlite-wal").read_bytes()
     assert file_of(harness).with_name("db.sqlite-wal").read_bytes() == journal
