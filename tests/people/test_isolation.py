@@ -633,6 +633,11 @@ def is_about_people(route: tuple[str, str]) -> bool:
     return route[1].startswith("/users")
 
 
+def is_for_owners(route: tuple[str, str]) -> bool:
+    """Whether owners see everyone in it: people, and whose files fill the disk."""
+    return is_about_people(route) or route == ("GET", "/storage")
+
+
 def is_about_models(route: tuple[str, str]) -> bool:
     """Whether it is about the server's models or nodes, which belong to nobody and only owners may see and change."""
     return route[1].startswith(("/models", "/nodes"))
@@ -750,7 +755,7 @@ async def test_through_a_second_node_is_nothing_of_another_seen_or_touched(house
 async def test_no_list_shows_what_is_anothers(house, who):
     caller: Person = getattr(house, who)
     for route, operation in house.operations.items():
-        if route[0] != "GET" or parameters(operation, "path") or (who == "owner" and is_about_people(route)):
+        if route[0] != "GET" or parameters(operation, "path") or (who == "owner" and is_for_owners(route)):
             continue
         filters = [name for name in parameters(operation, "query") if name.endswith("_id")]
         asked = [{}] + [{name: each} for name in filters for each in house.ada.ids.values()]
