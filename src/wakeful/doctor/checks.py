@@ -104,12 +104,12 @@ def check_database(settings: Settings, *, is_running: bool, is_quick: bool) -> C
         if not size_of(path):
             check_empty_store(settings)
             return Check(name="database", found="created at the first start")
+        if settings.device_key is None and not has_device_key(settings.config_dir):
+            return skipped("database", "cannot be opened without the device key")
+        return _check_sqlite(settings, path, is_quick)
     except WakefulError as error:
         found, _, advice = error.message.partition(". ")
         return wrong("database", found, advice)
-    if settings.device_key is None and not has_device_key(settings.config_dir):
-        return skipped("database", "cannot be opened without the device key")
-    return _check_sqlite(settings, path, is_quick)
 
 
 def _check_sqlite(settings: Settings, path: Path, is_quick: bool) -> Check:
@@ -127,7 +127,13 @@ def _check_sqlite(settings: Settings, path: Path, is_quick: bool) -> Check:
             f"{path} cannot be opened: {error}",
             f"Make it and {settings.data_dir} readable and writable for this user, and mount its disk for writing.",
         )
-    except (apsw.Error, WakefulError) as error:
+    except (apsw.IOError, apsw.FullError) as error:
+        return wrong(
+            "database",
+            f"{path} cannot be read: {error}",
+            "Free space on its disk, or see in the system's log what it has.",
+        )
+    except apsw.Error as error:
         return wrong(
             "database",
             f"{path} cannot be read: {error}",
