@@ -6,7 +6,7 @@ import pytest
 
 from asgi_client import CHOSEN, browser_headers
 from harness import MINUTE
-from wakeful.app import gate as gate_module
+from wakeful.app import http as gate_module
 from wakeful.http.auth import COOKIE, PAGE_HEADER
 from wakeful.http.page import page_router
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from terminal import Terminal, a_terminal, typed
-from wakeful.agents.options import list_settings
+from wakeful.agents.commands import list_settings
 
 TODO = "Write ping to ping.txt with write_file."
 

@@ -12,7 +12,7 @@ from live_server import Tap
 from network.stranger import a_stranger
 from network.tls_proxy import tls_proxy
 from openai_server import call, calls, say, stream, text, thinking, usage
-from wakeful.app.port import announced
+from wakeful.app.listening import announced
 from wakeful.client import (
     AsyncWakeful,
     NotFound,

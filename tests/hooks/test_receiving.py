@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 
 from harness import HOUR, MINUTE, NOON, SECOND, Harness, doing
+from wakeful.core import device_key
 from wakeful.datadir.device_key import device_key_of
-from wakeful.hooks import rules, schemes, secrets
+from wakeful.hooks import rules, schemes
 from wakeful.hooks.rules import BadSignature, DeliveryReused, TooManyDeliveries, UnknownHook
 
 pytestmark = pytest.mark.both_stores
@@ -207,8 +208,8 @@ async def test_secrets_are_encrypted_and_bound_to_their_hook(harness):
     stored = (await harness.node.services.hooks.get(sender.hook.id, harness.user.id)).secret
     assert sender.secret not in stored
     key = device_key_of(harness.node.settings)
-    assert secrets.decrypt_secret(key, stored, sender.hook.id) == sender.secret
-    assert secrets.decrypt_secret(key, stored, "another hook") is None
+    assert device_key.decrypt_secret(key, stored, sender.hook.id) == sender.secret
+    assert device_key.decrypt_secret(key, stored, "another hook") is None
 
 
 async def test_a_burst_is_folded_into_one_run(harness):

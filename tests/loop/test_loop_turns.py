@@ -8,9 +8,9 @@ import pytest
 from harness import Harness
 from wakeful.core.events import EndedEarly, StepSaved, StreamDelta, StreamEnd, StreamStart, ToolCall, ToolStarted
 from wakeful.core.types import Budgets, Message, RunUsage
+from wakeful.loop.context import INTERRUPTED
 from wakeful.loop.loop import AgentLoop
 from wakeful.loop.state import RetryLimits
-from wakeful.loop.transcript import INTERRUPTED
 from wakeful.models.errors import ModelBusy, ModelCutOff
 from wakeful.models.scripted import scripted
 from wakeful.models.streaming import LocalCall, Say, Spend, Think

@@ -13,7 +13,7 @@ from wakeful.app import listening
 from wakeful.core.events import DatabaseChanged
 from wakeful.core.hub import MAX_BYTES, MAX_FRAMES, session_topic
 from wakeful.loop import model_call
-from wakeful.stream import open_sockets, wire
+from wakeful.stream import sockets, wire
 
 LONG = varied(150_000)
 FLOOD = 30  # frames of that size: more than the buffers of a connection hold
@@ -229,8 +229,8 @@ async def test_clients_that_read_nothing_do_not_hold_up_the_end_of_the_server(se
 
 async def test_a_client_that_reads_nothing_does_not_keep_others_from_being_closed(settings, monkeypatch):
     monkeypatch.setattr(model_call, "MAX_SAID", 10**9)
-    monkeypatch.setattr(open_sockets, "CHECK_EVERY", 0.1)
-    monkeypatch.setattr(open_sockets, "REVOKED_CLOSE_SECONDS", 0.5)
+    monkeypatch.setattr(sockets, "CHECK_EVERY", 0.1)
+    monkeypatch.setattr(sockets, "REVOKED_CLOSE_SECONDS", 0.5)
     async with running_server(settings) as server:
         session, other = await server.session(), await server.session()
         made = await server.call("POST", "/tokens", json={"name": "script", "scope": "chat"})

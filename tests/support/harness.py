@@ -13,8 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from wakeful.app.building import Wakeful, build
-from wakeful.app.tracing import Traces
+from wakeful.app.building import Traces, Wakeful, build
 from wakeful.config.settings import Settings
 from wakeful.core import ids
 from wakeful.core.clock import Clock, ManualClock

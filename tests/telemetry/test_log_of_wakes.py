@@ -7,7 +7,7 @@ import pytest
 from harness import HOUR, MINUTE, Harness, eventually
 from wakeful.core.events import StepSaved
 from wakeful.core.types import RunUsage
-from wakeful.telemetry.log_fields import EACH, Lines
+from wakeful.telemetry.logs import EACH, Lines
 
 pytestmark = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)  # where the store plays no part
 

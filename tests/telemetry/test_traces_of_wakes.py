@@ -4,7 +4,7 @@ import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND, Harness, doing, lay_out
-from wakeful.app.tracing import Traces
+from wakeful.app.building import Traces
 from wakeful.core.events import StepSaved
 from wakeful.core.records import NodeIdentity
 from wakeful.core.types import RunUsage

@@ -9,13 +9,12 @@ from datetime import timedelta
 
 from wakeful.core.addresses import PingEvent, check_ping_url, host_of, show_ping_url, to_ping
 from wakeful.core.clock import Clock
-from wakeful.core.counters import SendCounters
 from wakeful.core.errors import StoreUnavailable, Unavailable
 from wakeful.core.outgoing import check_public
 from wakeful.core.records import Outcome
 from wakeful.core.types import Run, Wake
 from wakeful.delivery.process import ChannelProcess, PingRequest
-from wakeful.store.base import Base
+from wakeful.store.base import Base, SendCounters
 from wakeful.store.store import Store, Tx
 from wakeful.timing.lifecycle import check_live
 

@@ -11,7 +11,6 @@ import orjson
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from wakeful.core import ids
-from wakeful.core.counters import SendCounters
 from wakeful.core.errors import StoreUnavailable
 from wakeful.core.outgoing import check_public
 from wakeful.core.types import PushSubscription
@@ -20,7 +19,7 @@ from wakeful.delivery import rules as outlet_rules
 from wakeful.delivery.process import ChannelProcess, PushAnswer, PushRequest
 from wakeful.delivery.rules import Delivery
 from wakeful.delivery.web_push import authorize, check_point, decrypt_key, encrypt, make_key
-from wakeful.store.base import Base
+from wakeful.store.base import Base, SendCounters
 from wakeful.store.notices import NoSuchBrowser, PushKey
 from wakeful.store.store import Tx
 

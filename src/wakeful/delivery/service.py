@@ -9,11 +9,9 @@ from typing import Any
 
 from wakeful.core import ids
 from wakeful.core.clock import Clock
-from wakeful.core.counters import SendCounters
 from wakeful.core.errors import StoreUnavailable
 from wakeful.core.events import NoticeAdded
 from wakeful.core.hub import Hub, user_topic
-from wakeful.core.jobs import Job
 from wakeful.core.outgoing import check_public
 from wakeful.core.records import ViewsOf
 from wakeful.core.types import Agent, Channel, Notice, Run
@@ -24,7 +22,7 @@ from wakeful.delivery.push import Push
 from wakeful.delivery.rules import Delivery
 from wakeful.notices import texts as notices_texts
 from wakeful.notices.service import write_times
-from wakeful.store.base import Base
+from wakeful.store.base import Base, Job, SendCounters
 from wakeful.store.errors import insist
 from wakeful.store.store import Store, Tx
 from wakeful.timing import next_run_request

@@ -1,6 +1,5 @@
 """Checks of everything that a server needs."""
 
-# apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
 # pyright: reportUnknownMemberType=false
 import asyncio
 import errno
@@ -25,10 +24,9 @@ import apsw
 import asyncpg
 
 import wakeful
-from wakeful.app.building import build
-from wakeful.app.mcp_servers import find_program, try_mcp_server
-from wakeful.app.port import explain_taken
-from wakeful.app.tracing import INSTALL, is_otel_installed, make_exporter
+from wakeful.app.building import INSTALL, build, is_otel_installed, make_exporter
+from wakeful.app.listening import explain_taken
+from wakeful.app.services import find_program, try_mcp_server
 from wakeful.config.settings import Settings
 from wakeful.core.clock import SystemClock
 from wakeful.core.device_key import KEY_FILE, fingerprint, has_device_key
@@ -48,9 +46,8 @@ from wakeful.store.errors import StoreIsOlder
 from wakeful.store.migrate import load_migrations, with_baseline
 from wakeful.telemetry.logs import keep_quiet
 
+# apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
 # The result of a check.
-
-
 CheckStatus = Literal["ok", "warning", "wrong", "skipped"]
 
 

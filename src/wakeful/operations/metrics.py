@@ -10,12 +10,12 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from wakeful.core.clock import Clock
-from wakeful.core.counters import Counted
 from wakeful.core.errors import Unavailable
 from wakeful.core.identity import Identity, OwnersOnly
 from wakeful.core.records import NodeIdentity, Outcome
 from wakeful.core.types import Run, WaitingWork
 from wakeful.operations.storage import Sizes
+from wakeful.store.base import Counted
 from wakeful.store.store import Store
 from wakeful.timing.fire_rule import Verdict
 

@@ -5,15 +5,15 @@ import logging
 from collections.abc import Sequence
 from datetime import timedelta
 
-from wakeful.core.counters import SendCounters
+from wakeful.core import device_key
 from wakeful.core.errors import StoreUnavailable
 from wakeful.core.events import WebhookQueued
 from wakeful.core.records import Webhook, WebhookMessage
 from wakeful.delivery.process import ChannelProcess, WebhookRequest
 from wakeful.delivery.rules import Reply
-from wakeful.hooks import schemes, secrets
+from wakeful.hooks import schemes
 from wakeful.hooks.rules import SecretUnreadable
-from wakeful.store.base import Base
+from wakeful.store.base import Base, SendCounters
 from wakeful.store.errors import insist
 from wakeful.store.store import Tx
 from wakeful.webhooks import rules
@@ -88,7 +88,7 @@ class WebhookOutbox:
         kept = [webhook.secret]
         if webhook.old_secret is not None and webhook.old_until is not None and now < webhook.old_until:
             kept.append(webhook.old_secret)
-        known = [secrets.decrypt_secret(self._device_key, each, webhook.id) for each in kept]
+        known = [device_key.decrypt_secret(self._device_key, each, webhook.id) for each in kept]
         signed = [schemes.sign_standard(each, message.id, now, body) for each in known if each is not None]
         if not signed:
             raise SecretUnreadable

@@ -8,12 +8,13 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from wakeful.core import device_key as secrets
 from wakeful.core import ids
 from wakeful.core.addresses import host_of
 from wakeful.core.clock import Clock
 from wakeful.core.outgoing import check_public
 from wakeful.core.records import Webhook, WebhookMessage
-from wakeful.hooks import schemes, secrets
+from wakeful.hooks import schemes
 from wakeful.store.store import Store, Tx
 from wakeful.webhooks import rules
 from wakeful.webhooks.outbox import WebhookOutbox
