@@ -4,7 +4,6 @@ import pytest
 
 from wakeful.core.clock import ManualClock
 from wakeful.core.identity import TooManyTries
-from wakeful.http import tries
 from wakeful.http.tries import MAX_ADDRESSES, MAX_FROM_ALL, MAX_FROM_ONE, Tries
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
