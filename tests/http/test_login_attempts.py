@@ -66,7 +66,7 @@ def test_while_everyone_is_wrong_each_new_address_still_has_one_try(tries):
 
 
 def test_it_remembers_a_bounded_number_of_addresses(tries, monkeypatch):
-    monkeypatch.setattr(tries, "MAX_ADDRESSES", 50)
+    monkeypatch.setattr("wakeful.http.tries.MAX_ADDRESSES", 50)
     for number in range(60):
         tries.count(f"10.1.0.{number}")
     assert len(tries.by_address) == 50 < MAX_ADDRESSES
