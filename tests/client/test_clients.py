@@ -137,14 +137,6 @@ async def test_the_servers_own_words_are_in_the_errors(client, server):
             await stranger.ask("Hi", session="mine")
 
 
-async def test_a_scope_that_is_too_small_is_named(server):
-    made = await server.call("POST", "/tokens", json={"name": "reader", "scope": "read"})
-    async with AsyncWakeful(server.address, made["secret"]) as reader:
-        assert len(await reader.agents()) == 1
-        with pytest.raises(Refused, match="'chat'"):
-            await reader.ask("Hi")
-
-
 async def test_a_failed_run_says_why_and_what_there_was(client, server, session):
     server.provider.then(stream(*text("Half an ans"), finish=None, done=False))
     with pytest.raises(RunFailed, match="gave no answer") as failed:

@@ -21,9 +21,7 @@ PING = b'{"zen": "Keep it logically awesome.", "hook_id": 1, "hook": {}}'
 
 @pytest.fixture
 async def harness(backend_settings):
-    harness = Harness(backend_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings).opened() as harness:
         yield harness
 
 
@@ -115,9 +113,7 @@ async def test_a_used_id_with_another_body_is_refused_with_one_notice(harness):
 
 
 async def test_racing_duplicates_on_two_nodes_start_one_run(backend_settings):
-    harness = Harness(backend_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings).opened() as harness:
         sender = await a_hook(harness)
         if not harness.node.store.is_shared:  # one process has an embedded store; its tasks race
             nodes = [harness.node]
@@ -134,9 +130,7 @@ async def test_racing_duplicates_on_two_nodes_start_one_run(backend_settings):
 
 
 async def test_a_crash_after_the_answer_loses_nothing(backend_settings):
-    harness = Harness(backend_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings).opened() as harness:
         received = await (await a_hook(harness)).send()
     harness.node = harness.another_node()  # the process is gone, and nothing had turned
     async with harness.node.opened():

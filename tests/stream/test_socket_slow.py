@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from live_server import TOKEN, Tap, assert_consecutive, eventually, running_server, text_of
-from openai_server import event, stream, text, usage, varied
+from openai_server import stream, text, varied
 from wakeful.app import listening
 from wakeful.core.events import DatabaseChanged
 from wakeful.core.hub import MAX_BYTES, MAX_FRAMES, session_topic
@@ -121,17 +121,6 @@ async def test_the_first_piece_of_an_answer_is_not_held_back(server):
         assert (await client.next())["delta"] == "Well"
         tap.end()
         await client.until("stream_end")
-
-
-async def test_pieces_that_come_close_together_are_one_frame(server):
-    session = await server.session()
-    words = [f"word{number} " for number in range(3_000)]  # a text that repeats itself would be cut off
-    many = b"".join(event(piece) for piece in text(*words))
-    server.provider.then(stream(many, usage(1, 3_000)))
-    async with server.watch(session) as client:
-        frames = await client.ask("Say much")
-    assert text_of(frames) == "".join(words)
-    assert len(frames) < 300
 
 
 # ── Closed in time ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -139,6 +139,13 @@ class Harness:
         given = Settings.model_validate(self.settings | settings)
         return build(given, executor=self.executor, clock=self.clock, traces=self._traces)
 
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator["Harness"]:
+        """Open the node of a new store, with the user and the agent."""
+        async with self.node.opened():
+            await self.settle_in()
+            yield self
+
     async def settle_in(self) -> None:
         await self.node.agents.add_user(self.user)
         await self.node.agents.add(self.agent)

@@ -15,9 +15,7 @@ pytestmark = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=Tr
 @pytest.fixture
 async def harness(backend_settings, caplog):
     caplog.set_level(logging.INFO, logger="wakeful")
-    harness = Harness(backend_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings).opened() as harness:
         yield harness
 
 

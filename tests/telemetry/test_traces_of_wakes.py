@@ -39,9 +39,7 @@ def recorded():
 @pytest.fixture
 async def harness(backend_settings, recorded):
     await lay_out(backend_settings)
-    harness = Harness(backend_settings, traces=Traces(tracing=Tracing(recorded.spans.begin)))
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings, traces=Traces(tracing=Tracing(recorded.spans.begin))).opened() as harness:
         yield harness
 
 
