@@ -33,10 +33,10 @@ from wakeful.datadir.device_key import note_started
 from wakeful.datadir.files import make_private
 from wakeful.datadir.lost_data import check_empty_store
 from wakeful.datadir.move import check_moves
-from wakeful.delivery import tools as delivery_tools
-from wakeful.delivery.pings import PING_SECONDS, HeartbeatPings
-from wakeful.delivery.process import ChannelProcess
-from wakeful.delivery.service import Notify
+from wakeful.outgoing import tools as outgoing_tools
+from wakeful.outgoing.pings import PING_SECONDS, HeartbeatPings
+from wakeful.outgoing.process import ChannelProcess
+from wakeful.outgoing.service import Notify
 from wakeful.hooks.service import HookPayloads
 from wakeful.http.services import Services
 from wakeful.loop import tools as loop_tools
@@ -390,7 +390,7 @@ MAKERS: Mapping[str, Callable[[ToolDeps], Sequence[Tool]]] = {
     "recall": wakes_tools.recall_tools,
     "scheduler": wakes_tools.scheduler_tools,
     "next_run": wakes_tools.next_run_tools,
-    "notify": delivery_tools.notify_tools,
+    "notify": outgoing_tools.notify_tools,
     "database": database_tools.make_tools,
     "files": agents_tools.make_tools,
     "web": web.make_tools,

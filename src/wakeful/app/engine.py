@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from wakeful.core.errors import StoreUnavailable, Unavailable
 from wakeful.core.jobs import Job
 from wakeful.core.resources import find_shortages
-from wakeful.delivery.pings import LOOK_EVERY, HeartbeatPings
+from wakeful.outgoing.pings import LOOK_EVERY, HeartbeatPings
 from wakeful.http.services import Services
 from wakeful.mcp.service import McpHolds
 from wakeful.operations.upkeep import Upkeep

@@ -19,7 +19,7 @@ from wakeful.completions import rest as completions_rest
 from wakeful.core.labels import Confined
 from wakeful.database import rest as database_rest
 from wakeful.database import rest_rows
-from wakeful.delivery import rest as delivery_rest
+from wakeful.outgoing import rest as outgoing_rest
 from wakeful.hooks import rest as hooks_rest
 from wakeful.http import auth
 from wakeful.http import errors as http_errors
@@ -96,7 +96,7 @@ def application(version: str) -> FastAPI:
         people_rest.router,
         rest_agenda.router,  # before wakes: /wakes/preview would match /wakes/{wake_id}
         agents_rest.router,
-        delivery_rest.router,
+        outgoing_rest.router,
         completions_rest.router,
         database_rest.router,
         rest_rows.router,
@@ -110,7 +110,7 @@ def application(version: str) -> FastAPI:
         notices_rest.router,
         page_router(),
         rest_agenda.pauses_router,
-        delivery_rest.push_router,
+        outgoing_rest.push_router,
         wakes_rest.recalls_router,
         runs_rest.router,
         wakes_rest.schedules_router,

@@ -18,10 +18,10 @@ from wakeful.database.files import AgentFiles
 from wakeful.database.moving_in import MovingIn
 from wakeful.database.service import AgentData
 from wakeful.datadir.files import MOVED_AGENTS, MOVED_FILE
-from wakeful.delivery.pings import PING_SECONDS, Pings
-from wakeful.delivery.process import ChannelProcess
-from wakeful.delivery.push import Push
-from wakeful.delivery.service import Channels, Deliverer, Outbox
+from wakeful.outgoing.pings import PING_SECONDS, Pings
+from wakeful.outgoing.process import ChannelProcess
+from wakeful.outgoing.push import Push
+from wakeful.outgoing.service import Channels, Deliverer, Outbox
 from wakeful.homes.directories import Directories
 from wakeful.homes.service import Homes
 from wakeful.hooks.receiving import Receiving

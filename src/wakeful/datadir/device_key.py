@@ -14,7 +14,7 @@ from wakeful.core.errors import Conflict, NotFound
 from wakeful.datadir.files import MOVED_AGENTS, MOVED_FILE, STORE_FILE
 from wakeful.datadir.lost_data import check_empty_store
 from wakeful.datadir.unfinished_restore import finish_held
-from wakeful.delivery import web_push
+from wakeful.outgoing import web_push
 from wakeful.homes import directories
 from wakeful.homes import service as home_keys
 from wakeful.hooks import secrets as hook_secrets

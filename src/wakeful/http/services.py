@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from wakeful.core.hub import Hub
     from wakeful.database.moving_in import MovingIn
     from wakeful.database.service import AgentData
-    from wakeful.delivery.pings import Pings
-    from wakeful.delivery.push import Push
-    from wakeful.delivery.service import Channels, Deliverer, Outbox
+    from wakeful.outgoing.pings import Pings
+    from wakeful.outgoing.push import Push
+    from wakeful.outgoing.service import Channels, Deliverer, Outbox
     from wakeful.homes.directories import Directories
     from wakeful.hooks.receiving import Receiving
     from wakeful.hooks.service import Hooks

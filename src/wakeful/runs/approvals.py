@@ -16,8 +16,8 @@ from wakeful.core.events import ApprovalChanged, LookAgain
 from wakeful.core.labels import BRAKED, Via
 from wakeful.core.records import Allowance, Approval
 from wakeful.core.types import Agent, ClaimedRun, Run
-from wakeful.delivery.push import Push
-from wakeful.delivery.rules import approval_message
+from wakeful.outgoing.push import Push
+from wakeful.outgoing.rules import approval_message
 from wakeful.notices.texts import NEEDS_APPROVAL, make_notice
 from wakeful.runs.rules import (
     GRANT,

@@ -9,8 +9,8 @@ from wakeful.core.counters import SendCounters
 from wakeful.core.errors import StoreUnavailable
 from wakeful.core.events import WebhookQueued
 from wakeful.core.records import Webhook, WebhookMessage
-from wakeful.delivery.process import ChannelProcess, WebhookRequest
-from wakeful.delivery.rules import Reply
+from wakeful.outgoing.process import ChannelProcess, WebhookRequest
+from wakeful.outgoing.rules import Reply
 from wakeful.hooks import schemes, secrets
 from wakeful.hooks.rules import SecretUnreadable
 from wakeful.store.base import Base

@@ -11,7 +11,7 @@ from wakeful.core.errors import Conflict, Invalid, LimitReached
 from wakeful.core.records import Webhook, WebhookEvent, WebhookMessage
 from wakeful.core.texts import check_text
 from wakeful.core.types import Notice
-from wakeful.delivery.rules import Reply
+from wakeful.outgoing.rules import Reply
 from wakeful.notices.texts import MAX_TITLE
 
 EVENTS: Mapping[WebhookEvent, str] = MappingProxyType(

@@ -12,11 +12,11 @@ from wakeful.app.building import Wakeful
 from wakeful.core.errors import Invalid
 from wakeful.core.events import NoticeAdded
 from wakeful.core.types import Channel, Notice
-from wakeful.delivery import rules
-from wakeful.delivery import worker as delivery_worker
-from wakeful.delivery.rules import ChannelNameTaken, TooManyChannels
-from wakeful.delivery.service import Notify
-from wakeful.delivery.tools import notify_tools
+from wakeful.outgoing import rules
+from wakeful.outgoing import worker as outgoing_worker
+from wakeful.outgoing.rules import ChannelNameTaken, TooManyChannels
+from wakeful.outgoing.service import Notify
+from wakeful.outgoing.tools import notify_tools
 from wakeful.store.notices import NoSuchChannel
 from wakeful.toolbox.registry import ToolContext, ToolDeps, Tools
 
@@ -379,7 +379,7 @@ async def test_what_is_no_service_on_the_network_is_refused_by_name(harness, cha
 )
 def test_services_of_this_machine_are_refused_by_name(url, problem):
     """In this process: the one that looks at an address takes a second to start."""
-    assert problem in delivery_worker.inspect(url, delivery_worker.AddressGuard(()))["problem"]
+    assert problem in outgoing_worker.inspect(url, outgoing_worker.AddressGuard(()))["problem"]
 
 
 # ── Whose they are ──────────────────────────────────────────────────────────────────────────────────────────────────

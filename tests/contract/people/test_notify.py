@@ -9,8 +9,8 @@ import pytest
 from harness import HOUR, MINUTE, NOON
 from wakeful.core.errors import Invalid
 from wakeful.core.types import Run
-from wakeful.delivery.service import Notify
-from wakeful.delivery.tools import notify_tools
+from wakeful.outgoing.service import Notify
+from wakeful.outgoing.tools import notify_tools
 from wakeful.notices.texts import PER_HOUR, TooManyNotices
 from wakeful.toolbox.registry import ToolContext, ToolDeps, Tools
 

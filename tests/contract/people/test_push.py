@@ -16,11 +16,11 @@ from wakeful.core import ids
 from wakeful.core.outgoing import PrivateAddress
 from wakeful.core.types import Notice, Run, Token, User
 from wakeful.datadir.device_key import rotate_device_key
-from wakeful.delivery import rules as outlet_rules
-from wakeful.delivery import web_push as push_keys
-from wakeful.delivery.rules import BadSubscription, PushKeyUnreadable, TooManyBrowsers
-from wakeful.delivery.service import Notify
-from wakeful.delivery.tools import notify_tools
+from wakeful.outgoing import rules as outlet_rules
+from wakeful.outgoing import web_push as push_keys
+from wakeful.outgoing.rules import BadSubscription, PushKeyUnreadable, TooManyBrowsers
+from wakeful.outgoing.service import Notify
+from wakeful.outgoing.tools import notify_tools
 from wakeful.nodes.service import check_shared_key
 from wakeful.notices.texts import MAX_BODY, MAX_TITLE
 from wakeful.store.notices import NoSuchBrowser

@@ -8,7 +8,7 @@ from harness import Harness
 from postgres_line import Line
 from wakeful.core.errors import StoreUnavailable
 from wakeful.core.events import StepSaved
-from wakeful.delivery.service import Notify
+from wakeful.outgoing.service import Notify
 from wakeful.store.rows import to_micros
 from wakeful.wakes.firing import Firing
 

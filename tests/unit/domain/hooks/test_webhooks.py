@@ -8,7 +8,7 @@ import pytest
 
 from wakeful.core.errors import Invalid
 from wakeful.core.records import Webhook, WebhookMessage
-from wakeful.delivery.rules import Reply
+from wakeful.outgoing.rules import Reply
 from wakeful.webhooks import rules
 from wakeful.webhooks.rules import BadWebhookAddress
 

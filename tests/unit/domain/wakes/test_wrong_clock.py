@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from harness import DAY, HOUR, MINUTE, NOON, SECOND
 from wakeful.core import identity
 from wakeful.core.types import FOREVER, Channel, Pause, Rules, User
-from wakeful.delivery import rules as delivery_rules
+from wakeful.outgoing import rules as delivery_rules
 from wakeful.timing import lifecycle
 from wakeful.timing.fire_rule import Facts, fire
 from wakeful.timing.lifecycle import create

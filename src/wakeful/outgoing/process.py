@@ -13,9 +13,9 @@ from typing import Any
 import orjson
 
 from wakeful.core.errors import Unavailable
-from wakeful.delivery.rules import Reply
+from wakeful.outgoing.rules import Reply
 
-_COMMAND = (sys.executable, "-I", "-m", "wakeful.delivery.worker")
+_COMMAND = (sys.executable, "-I", "-m", "wakeful.outgoing.worker")
 _PASSED_ON = ("LANG", "LC_ALL", "PATH", "SSL_CERT_DIR", "SSL_CERT_FILE", "TZ")  # no secrets, no proxies
 _MAX_PROCESSES = 2
 _MAX_LINE = 64 * 1024

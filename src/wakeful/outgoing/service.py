@@ -18,10 +18,10 @@ from wakeful.core.outgoing import check_public
 from wakeful.core.records import ViewsOf
 from wakeful.core.types import Agent, Channel, Notice, Run
 from wakeful.core.zones import write_time
-from wakeful.delivery import rules
-from wakeful.delivery.process import ChannelProcess
-from wakeful.delivery.push import Push
-from wakeful.delivery.rules import Delivery
+from wakeful.outgoing import rules
+from wakeful.outgoing.process import ChannelProcess
+from wakeful.outgoing.push import Push
+from wakeful.outgoing.rules import Delivery
 from wakeful.notices import texts as notices_texts
 from wakeful.notices.service import write_times
 from wakeful.store.base import Base

@@ -14,7 +14,7 @@ from wakeful.core.errors import StoreUnavailable, Unavailable
 from wakeful.core.outgoing import check_public
 from wakeful.core.records import Outcome
 from wakeful.core.types import Run, Wake
-from wakeful.delivery.process import ChannelProcess, PingRequest
+from wakeful.outgoing.process import ChannelProcess, PingRequest
 from wakeful.store.base import Base
 from wakeful.store.store import Store, Tx
 from wakeful.timing.lifecycle import check_live

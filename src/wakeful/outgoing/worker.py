@@ -1,4 +1,4 @@
-"""The child process that runs `apprise`: `python -I -m wakeful.delivery.worker`, a request on stdin.
+"""The child process that runs `apprise`: `python -I -m wakeful.outgoing.worker`, a request on stdin.
 
 apprise has plugins for some 200 services, and each opens its own connections. In a child process they can be killed
 when they take too long, and an audit hook keeps every plugin from connecting to an address that is not public, starting
@@ -82,7 +82,7 @@ def main() -> None:
 
 def _push(messages: Mapping[str, Any], private_hosts: Iterable[str]) -> None:
     """Send push messages. They need no apprise, which takes longest to import."""
-    from wakeful.delivery.senders import send_push, ssl
+    from wakeful.outgoing.senders import send_push, ssl
 
     context = ssl.create_default_context()  # reads certificates, which the guard would refuse
     guard = AddressGuard(private_hosts)
@@ -97,7 +97,7 @@ def _push(messages: Mapping[str, Any], private_hosts: Iterable[str]) -> None:
 
 def _ping(groups: Sequence[Sequence[Mapping[str, Any]]], private_hosts: Iterable[str]) -> None:
     """Send pings: each group to one address, in order; the groups at the same time."""
-    from wakeful.delivery.senders import send_in_order, ssl
+    from wakeful.outgoing.senders import send_in_order, ssl
 
     context = ssl.create_default_context()  # reads certificates, which the guard would refuse
     guard = AddressGuard(private_hosts)
@@ -112,7 +112,7 @@ def _ping(groups: Sequence[Sequence[Mapping[str, Any]]], private_hosts: Iterable
 
 def _post(messages: Mapping[str, Any], private_hosts: Iterable[str]) -> None:
     """Send messages of webhooks, all at the same time."""
-    from wakeful.delivery.senders import send_message, ssl
+    from wakeful.outgoing.senders import send_message, ssl
 
     context = ssl.create_default_context()  # reads certificates, which the guard would refuse
     guard = AddressGuard(private_hosts)

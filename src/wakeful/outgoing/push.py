@@ -16,10 +16,10 @@ from wakeful.core.errors import StoreUnavailable
 from wakeful.core.outgoing import check_public
 from wakeful.core.types import PushSubscription
 from wakeful.core.zones import write_time
-from wakeful.delivery import rules as outlet_rules
-from wakeful.delivery.process import ChannelProcess, PushAnswer, PushRequest
-from wakeful.delivery.rules import Delivery
-from wakeful.delivery.web_push import authorize, check_point, decrypt_key, encrypt, make_key
+from wakeful.outgoing import rules as outlet_rules
+from wakeful.outgoing.process import ChannelProcess, PushAnswer, PushRequest
+from wakeful.outgoing.rules import Delivery
+from wakeful.outgoing.web_push import authorize, check_point, decrypt_key, encrypt, make_key
 from wakeful.store.base import Base
 from wakeful.store.notices import NoSuchBrowser, PushKey
 from wakeful.store.store import Tx

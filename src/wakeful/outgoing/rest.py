@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Request
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from wakeful.delivery.push import Push
-from wakeful.delivery.rules import MAX_NAME, read_offer
-from wakeful.delivery.service import Channels
+from wakeful.outgoing.push import Push
+from wakeful.outgoing.rules import MAX_NAME, read_offer
+from wakeful.outgoing.service import Channels
 from wakeful.http.auth import Admin, Reader
 from wakeful.http.routes import DoorRoute
 from wakeful.http.services import Need

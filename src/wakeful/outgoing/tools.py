@@ -3,8 +3,8 @@
 from pydantic import Field
 
 from wakeful.core.zones import write_time
-from wakeful.delivery.rules import Delivery
-from wakeful.delivery.service import Deliveries, Notify
+from wakeful.outgoing.rules import Delivery
+from wakeful.outgoing.service import Deliveries, Notify
 from wakeful.toolbox.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
 
 
