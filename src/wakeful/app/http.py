@@ -19,7 +19,6 @@ from wakeful.completions import rest as completions_rest
 from wakeful.core.labels import Confined
 from wakeful.database import rest as database_rest
 from wakeful.database import rest_rows
-from wakeful.outgoing import rest as outgoing_rest
 from wakeful.hooks import rest as hooks_rest
 from wakeful.http import auth
 from wakeful.http import errors as http_errors
@@ -34,6 +33,7 @@ from wakeful.models import rest as models_rest
 from wakeful.nodes import rest as nodes_rest
 from wakeful.notices import rest as notices_rest
 from wakeful.operations import rest as operations_rest
+from wakeful.outgoing import rest as outgoing_rest
 from wakeful.people import login
 from wakeful.people import rest as people_rest
 from wakeful.runs import rest as runs_rest

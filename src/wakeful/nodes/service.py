@@ -10,9 +10,9 @@ from wakeful.core.errors import Unavailable
 from wakeful.core.identity import Identity, OwnersOnly
 from wakeful.core.jobs import Job
 from wakeful.core.records import Node, NodeIdentity, NoSuchNode, OnlyNode
-from wakeful.outgoing.push import Push
 from wakeful.homes import directories
 from wakeful.homes.directories import Directories, OtherDeviceKey
+from wakeful.outgoing.push import Push
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)

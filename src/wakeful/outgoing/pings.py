@@ -1,56 +1,76 @@
-"""Pings for runs of wakes: start, ok or failed, to the address that a person gave the wake."""
+"""Pings: of the address that a person gave a wake, for each of its runs, and of the server's own heartbeat address."""
 
-import asyncio
 import logging
-from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import cast
+
+import orjson
 
 from wakeful.core.addresses import PingEvent, check_ping_url, host_of, show_ping_url, to_ping
 from wakeful.core.clock import Clock
 from wakeful.core.counters import SendCounters
-from wakeful.core.errors import StoreUnavailable, Unavailable
+from wakeful.core.errors import Unavailable
 from wakeful.core.outgoing import check_public
-from wakeful.core.records import Outcome
-from wakeful.core.types import Run, Wake
-from wakeful.outgoing.process import ChannelProcess, PingRequest
+from wakeful.core.records import Outgoing
+from wakeful.core.types import Wake
+from wakeful.outgoing import rules
+from wakeful.outgoing.outbox import Kind
+from wakeful.outgoing.rules import CANCELLED, Answer, Request, Result
+from wakeful.outgoing.sender import Sender
 from wakeful.store.base import Base
 from wakeful.store.store import Store, Tx
 from wakeful.timing.lifecycle import check_live
 
 log = logging.getLogger(__name__)
 
-_MAX_QUEUED = 1_000  # beyond, new ones are dropped and counted
-_BATCH = 32
-PING_SECONDS = 20.0  # for a batch, retries included
-_STOP_WITHIN = 5.0  # seconds for the queued pings when the node stops
+_SECONDS = 20.0  # for a batch, retries included
+_TRY_SECONDS = 8.0
+_HEADERS = {"Content-Type": "text/plain; charset=utf-8"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ping:
-    wake_id: str
-    run_id: str
-    event: PingEvent
-    code: str = ""  # why a run failed, or what is worth knowing about one that succeeded
+class PingKind(Kind[str]):
+    """Pings for runs of wakes: start, ok or failed, in order. One that fails never touches the run."""
+
+    name = "ping"
+    problem = "ping of a wake not sent"
+    seconds = _SECONDS
+    fresh = timedelta(minutes=5)  # one that is late would mislead
+
+    async def find_target(self, tx: Tx, message: Outgoing, now: datetime) -> str | Result:  # noqa: ARG002
+        urls = await tx.wakes.ping_urls({message.target})
+        return urls.get(message.target, CANCELLED)  # a person may have removed it
+
+    def to_request(self, message: Outgoing, target: str, now: datetime) -> Request:  # noqa: ARG002
+        about = orjson.loads(message.body)
+        return to_ping_request(to_ping(target, cast("PingEvent", message.event), about["run_id"]), about["code"])
+
+    def read_answer(self, answer: Answer) -> Result:
+        return read_ping_answer(answer)
+
+    def log_fields(self, message: Outgoing) -> Mapping[str, str]:
+        return {"wake_id": message.target, "run_id": orjson.loads(message.body)["run_id"], "event": message.event}
+
+
+def to_ping_request(url: str, code: str) -> Request:
+    return Request(url=url, headers=_HEADERS, body=code.encode(), seconds=_TRY_SECONDS, pauses=rules.SHORT_PAUSES)
+
+
+def read_ping_answer(answer: Answer) -> Result:
+    """Return a code of what went wrong: the address must not get into logs, so neither does a text of the service."""
+    if answer.is_good:
+        return Result(outcome="sent")
+    is_redirect = answer.status is not None and 300 <= answer.status < 400
+    return Result(outcome=answer.problem or ("redirect" if is_redirect else "refused"), status=answer.status)
 
 
 class Pings:
-    """Queues pings and sends them in order. A failure is logged and counted; it never touches the run."""
+    """Manages the addresses to ping."""
 
-    def __init__(
-        self,
-        base: Base,
-        process: ChannelProcess,
-        counters: SendCounters,
-    ) -> None:
+    def __init__(self, base: Base) -> None:
         self._store = base.store
         self._clock = base.clock
-        self.process = process
         self._private_hosts = frozenset(base.private_hosts)
-        self._counters = counters
-        self._queue: deque[_Ping] = deque()
-        self._sending: asyncio.Task[None] | None = None
 
     async def set_address(self, wake_id: str, user_id: str, url: str | None) -> Wake:
         """Give a live wake of a user an address to ping, or remove it."""
@@ -65,72 +85,6 @@ class Pings:
             return await tx.wakes.set_ping(wake_id, url, None if url is None else show_ping_url(url), now)
 
         return await self._store.write(work)
-
-    def note_started(self, run: Run) -> None:
-        """Ping the start of a run, once: not again when another process takes it over."""
-        if run.has_ping and run.fence == 1:
-            self._add(run, "start")
-
-    def note_finished(self, run: Run, outcome: Outcome) -> None:
-        if run.has_ping:
-            self._add(run, "ok" if outcome.status == "success" else "failed", outcome.reason)
-
-    def note_recovered(self, run: Run) -> None:
-        """Ping the failure of a run that is not resumed after a crash."""
-        if run.has_ping and run.status != "queued":
-            self._add(run, "failed", run.reason)
-
-    async def idle(self) -> None:
-        """Wait until everything queued was sent or given up."""
-        while self._sending is not None and not self._sending.done():
-            await asyncio.wait([self._sending])
-
-    async def aclose(self) -> None:
-        """Wait a few seconds for queued pings, then give them up."""
-        if self._sending is not None:
-            await asyncio.wait([self._sending], timeout=_STOP_WITHIN)
-            self._sending.cancel()
-            await asyncio.gather(self._sending, return_exceptions=True)
-
-    def _add(self, run: Run, event: PingEvent, code: str | None = None) -> None:
-        if run.wake_id is None:
-            return
-        if len(self._queue) >= _MAX_QUEUED:
-            self._counters.count_outgoing("wake", "dropped")
-            return
-        self._queue.append(_Ping(wake_id=run.wake_id, run_id=run.id, event=event, code=code or ""))
-        if self._sending is None or self._sending.done():
-            self._sending = asyncio.create_task(self._send_all(), name="wakeful-pings")
-
-    async def _send_all(self) -> None:
-        while self._queue:
-            # One batch after the other: the end of a run must not arrive before its start.
-            batch = [self._queue.popleft() for _ in range(min(_BATCH, len(self._queue)))]
-            try:
-                await self._send(batch)
-            except StoreUnavailable:  # the store logs it; a ping that is late would mislead
-                self._note(batch, {})
-            except Exception:
-                log.exception("pings not sent")
-
-    async def _send(self, batch: Sequence[_Ping]) -> None:
-        urls = await self._store.read(lambda tx: tx.wakes.ping_urls({ping.wake_id for ping in batch}))
-        requests = [
-            PingRequest(id=str(number), group=ping.wake_id, url=to_ping(url, ping.event, ping.run_id), body=ping.code)
-            for number, ping in enumerate(batch)
-            if (url := urls.get(ping.wake_id)) is not None  # else a person has removed it
-        ]
-        outcomes = await self.process.ping(requests) if requests else {}
-        asked = [ping for ping in batch if ping.wake_id in urls]
-        self._note(asked, {batch[int(number)]: outcome for number, outcome in outcomes.items()})
-
-    def _note(self, asked: Sequence[_Ping], outcomes: Mapping[_Ping, str]) -> None:
-        for ping in asked:
-            outcome = outcomes.get(ping, "timed_out")
-            self._counters.count_outgoing("wake", outcome)
-            if outcome != "sent":
-                fields = {"wake_id": ping.wake_id, "run_id": ping.run_id, "event": ping.event, "outcome": outcome}
-                log.warning("ping of a wake not sent", extra=fields)
 
 
 # ── The heartbeat address ────────────────────────────────────────────────────────────────────────────────────────────
@@ -150,12 +104,12 @@ class HeartbeatPings:
     def __init__(
         self,
         base: Base,
-        process: ChannelProcess,
+        sender: Sender,
         url: str,
         counters: SendCounters,
     ) -> None:
         self._clock = base.clock
-        self._process = process
+        self._sender = sender
         self._url = url
         self._counters = counters
         self._share = PingShare(base.store, base.clock)
@@ -179,8 +133,10 @@ class HeartbeatPings:
             await self._send("unready" if reasons else "alive", " ".join(reasons))
 
     async def _send(self, event: PingEvent, body: str) -> None:
-        request = PingRequest(id="0", group="", url=to_ping(self._url, event), body=body)
-        outcome = (await self._process.ping([request])).get("0", "timed_out")
+        # Not through the table: it has to say that the store does not answer, and one that is late would mislead.
+        request = to_ping_request(to_ping(self._url, event), body)
+        answers = await self._sender.send([{event: request}], _SECONDS)
+        outcome = read_ping_answer(answers.get(event, rules.timed_out(_SECONDS))).outcome
         self._counters.count_outgoing("heartbeat", outcome)
         if outcome != self._last_outcome:  # once per change, not once a minute
             level = logging.INFO if outcome == "sent" else logging.WARNING

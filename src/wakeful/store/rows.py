@@ -16,8 +16,8 @@ from wakeful.core.records import (
     HookDelivery,
     Model,
     ModelTest,
+    Outgoing,
     Webhook,
-    WebhookMessage,
 )
 from wakeful.core.search import Found
 from wakeful.core.types import (
@@ -209,14 +209,14 @@ MODEL_TESTS = Table(ModelTest)
 HOOKS = Table(Hook, secret="encrypted_secret", old_secret="encrypted_old_secret")
 HOOK_DELIVERIES = Table(HookDelivery)
 WEBHOOKS = Table(Webhook, secret="encrypted_secret", old_secret="encrypted_old_secret")
-WEBHOOK_MESSAGES = Table(WebhookMessage)
+OUTGOING = Table(Outgoing)
 
 
 ADDED_WAKE = WAKES.rows_of("add_wakes")
 MOVED_WAKE = WAKES.rows_of("move_wakes")
 ADDED_RUN = RUNS.rows_of("add_runs")
 RECORDED_CALL = RUNS.rows_of("record_calls")
-ADDED_WEBHOOK_MESSAGE = WEBHOOK_MESSAGES.rows_of("add_webhook_messages")
+ADDED_OUTGOING = OUTGOING.rows_of("add_outgoing")
 
 
 def read_bounds(text: str) -> Bounds:

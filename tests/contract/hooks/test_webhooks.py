@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from harness import HOUR, MINUTE, NOON, SECOND, Harness, doing
+from harness import HOUR, MINUTE, NOON, SECOND, Harness, doing, send_due
 from network.webhook_receiver import WebhookReceiver
 from wakeful.core.errors import Conflict, NotFound
 from wakeful.core.outgoing import PrivateAddress
@@ -43,8 +43,7 @@ async def add(harness, receiver, *events, name="ops", **fields):
 
 
 async def send(harness):
-    while await webhooks(harness).outbox.send_due():
-        pass
+    await send_due(harness.node, "webhook")
 
 
 async def log(harness, made):
@@ -116,10 +115,9 @@ async def test_two_nodes_send_an_event_once(backend_settings, receiver):
         if harness.node.store.is_shared:
             other = harness.another_node(data_dir=harness.settings["data_dir"] / "other")
             async with other.opened():
-                boxes = [webhooks(harness).outbox, other.services.webhooks.outbox]
-                await asyncio.gather(*(box.send_due() for box in boxes * 2))
+                await asyncio.gather(*(send_due(node, "webhook") for node in (harness.node, other) * 2))
         else:
-            await asyncio.gather(*(webhooks(harness).outbox.send_due() for _ in range(4)))
+            await asyncio.gather(*(send_due(harness.node, "webhook") for _ in range(4)))
     assert len({each.headers["webhook-id"] for each in receiver.taken}) == len(receiver.taken) == 3
 
 
@@ -212,7 +210,9 @@ async def test_a_message_that_a_stopped_node_had_taken_is_sent_by_the_next(harne
     wake = await harness.book()
     await harness.turn_at(wake.nominal_at)
     now = harness.clock.now()
-    assert await harness.node.store.write(lambda tx: tx.webhooks.claim_due(now, now, 10))  # and then it was killed
+    assert await harness.node.store.write(
+        lambda tx: tx.outgoing.claim("webhook", now, now, now, 10)
+    )  # and then it was killed
     await send(harness)
     assert receiver.taken == []
     harness.clock.advance(2 * MINUTE)

@@ -18,9 +18,9 @@ from pydantic_ai.tools import ToolDefinition
 from wakeful.agents import tools as agents_tools
 from wakeful.core.clock import ManualClock
 from wakeful.database import tools as database_tools
-from wakeful.outgoing import tools as outgoing_tools
 from wakeful.loop import tools as loop_tools
 from wakeful.models.demo import SENTENCES, DemoModel
+from wakeful.outgoing import tools as outgoing_tools
 from wakeful.sandbox import shell
 from wakeful.timing.brief import find_problem
 from wakeful.timing.when import parse_when
