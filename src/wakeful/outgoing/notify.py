@@ -34,7 +34,8 @@ class ToldNotice:
 
 async def read_notice(tx: Tx, message: Outgoing) -> ToldNotice | None:
     """Return the notice that a message is about; None: it is about a wake that was muted."""
-    notice = await tx.notices.find(orjson.loads(message.body)["notice_id"])
+    about = orjson.loads(message.body)
+    notice = await tx.notices.find(about["notice_id"])
     wake = None if notice is None or notice.wake_id is None else await tx.wakes.find(notice.wake_id)
     if notice is None or (wake is not None and wake.muted):
         return None
@@ -43,7 +44,7 @@ async def read_notice(tx: Tx, message: Outgoing) -> ToldNotice | None:
     agents = [] if notice.agent_id is None else await tx.agents.of_user(notice.user_id)
     return ToldNotice(
         notice=notice,
-        body=f"{body}\n\n{_AGAIN}" if message.abandoned else body,
+        body=f"{body}\n\n{_AGAIN}" if message.abandoned or "is_again" in about else body,  # 0.2 was sending it
         agent=next((agent for agent in agents if agent.id == notice.agent_id), None),
     )
 

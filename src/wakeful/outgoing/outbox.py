@@ -29,9 +29,9 @@ log = logging.getLogger(__name__)
 _BATCH = 32
 _LANES = 2  # batches of a kind at once, so that a target which does not answer holds up few others
 _AT_ONCE = 2  # sendings that somebody waits for
-_ABANDONED = timedelta(minutes=1)  # plus the time limit of its kind: the age of an abandoned claim
+ABANDONED = timedelta(minutes=1)  # plus the time limit of its kind: the age of an abandoned claim
 _RENEWED_AFTER = timedelta(seconds=10)
-_LOOK_EVERY = timedelta(seconds=30)
+LOOK_EVERY = timedelta(seconds=30)
 _STOP_WITHIN = 5.0  # seconds for what is being sent when the node stops
 _LONG_AGO = from_micros(0)
 
@@ -98,7 +98,7 @@ class Outbox:
     async def _follow(self, name: str, nudged: asyncio.Event) -> None:
         while True:
             nudged.clear()
-            until = self._clock.now() + _LOOK_EVERY
+            until = self._clock.now() + LOOK_EVERY
             try:
                 while await self.send_due(name):
                     pass
@@ -116,7 +116,7 @@ class Outbox:
     async def send_due(self, name: str) -> int:
         """Send a batch of one kind that is due, and return how many messages there were."""
         now = self._clock.now()
-        lease = timedelta(seconds=self.kinds[name].seconds) + _ABANDONED
+        lease = timedelta(seconds=self.kinds[name].seconds) + ABANDONED
         left_behind, latest = now - lease, now
         if self._clock.seconds_since_step() < lease.total_seconds():
             left_behind, latest = _LONG_AGO, FOREVER  # what is being sent would look abandoned, and be sent twice

@@ -31,13 +31,12 @@ SELECT
 FROM webhook_messages;
 DROP TABLE webhook_messages;
 
--- Notices that had not reached the channels and browsers of their person. One that a node was sending counts as claimed.
-INSERT INTO outgoing (
-    id, kind, target, event, about, body, status, attempts, next_at, taken_at, abandoned, created_at
-)
+-- Notices that had not reached the channels and browsers of their person. One that a node was sending says so.
+INSERT INTO outgoing (id, kind, target, event, about, body, status, attempts, next_at, abandoned, created_at)
 SELECT
-    n.id || ':' || o.id, o.kind, o.id, 'notice', 'notice:' || n.id, '{"notice_id":"' || n.id || '"}', 'pending', 0,
-    n.created_at, n.taken_at, 0, n.created_at
+    n.id || ':' || o.id, o.kind, o.id, 'notice', 'notice:' || n.id,
+    '{"notice_id":"' || n.id || CASE WHEN n.taken_at IS NULL THEN '"}' ELSE '","is_again":true}' END,
+    'pending', 0, n.created_at, 0, n.created_at
 FROM notifications n
 JOIN (
     SELECT 'channel' AS kind, id, user_id FROM channels WHERE enabled = 1
