@@ -327,7 +327,8 @@ async def test_what_was_not_sent_is_sent_once(copy, is_killed):
             async def are_sent():
                 found = (await get(server, webhook))["deliveries"]
                 is_sent = {each["id"]: each["status"] for each in found}[copy.facts["pending_message_id"]] == "sent"
-                return is_sent and not await server.node.store.read(lambda tx: tx.outgoing.next_at("channel", EVER))
+                waiting = await server.node.store.read(lambda tx: tx.outgoing.next_at("channel", EVER))
+                return is_sent and waiting == (False, None)
 
             await eventually(are_sent)
             for name, message, status in (

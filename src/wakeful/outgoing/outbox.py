@@ -100,16 +100,18 @@ class Outbox:
             nudged.clear()
             until = self._clock.now() + LOOK_EVERY
             try:
-                while await self.send_due(name):
-                    pass
-                until = min(until, await self._next_at(name) or until)
+                is_due, next_at = await self._look(name)
+                while is_due:
+                    is_due = await self.send_due(name) > 0
+                    _, next_at = await self._look(name)
+                until = min(until, next_at or until)
             except StoreUnavailable:  # the store logs it
                 pass
             except Exception:  # other messages must still be sent
                 log.exception("messages not sent", extra={"kind": name})
             await self._clock.wait(until, nudged)
 
-    async def _next_at(self, name: str) -> datetime | None:
+    async def _look(self, name: str) -> tuple[bool, datetime | None]:
         now = self._clock.now()
         return await self._store.read(lambda tx: tx.outgoing.next_at(name, now))
 
@@ -152,28 +154,28 @@ class Outbox:
 
     async def _send(self, kind: Kind[Any], messages: Sequence[Outgoing]) -> dict[str, Result]:
         """Send messages of one kind, and save the results. One whose time did not come is released."""
-        now, groups = self._clock.now(), rules.group_by_target(messages)
-        targets = await self._store.write(lambda tx: _find_targets(tx, kind, groups, now), is_synced=False)
+        now, messages = self._clock.now(), rules.in_order(messages)
+        targets = await self._store.write(lambda tx: _find_targets(tx, kind, messages, now), is_synced=False)
         results = {each: target for each, target in targets.items() if isinstance(target, Result)}
-        requests: list[dict[str, Request | Mail]] = []
-        for group in groups:
-            requests.append({})
-            for message in group:
-                if message.id in results:
-                    continue
-                try:
-                    requests[-1][message.id] = kind.to_request(message, targets[message.id], now)
-                except WakefulError as error:  # such as a key that cannot be decrypted
-                    results[message.id] = Result(outcome="failed", reason=error.message)
-        if any(requests):
+        groups: dict[str, dict[str, Request | Mail]] = {}
+        for message in messages:
+            if message.id in results:
+                continue
+            try:
+                request = kind.to_request(message, targets[message.id], now)
+            except WakefulError as error:  # such as a key that cannot be decrypted
+                results[message.id] = Result(outcome="failed", reason=error.message)
+            else:
+                groups.setdefault(message.target, {})[message.id] = request
+        if groups:
             # Outside of a transaction, because a slow service must not block other writes.
-            answers = await self.sender.send([each for each in requests if each], kind.seconds)
-            for group in requests:
+            answers = await self.sender.send([*groups.values()], kind.seconds)
+            for group in groups.values():
                 late = next((each for each in group if each not in answers), None)
                 if late is not None:
                     answers[late] = rules.timed_out(kind.seconds)
             results |= {each: kind.read_answer(answer) for each, answer in answers.items()}
-        await self._record(kind, [message for group in groups for message in group], results)
+        await self._record(kind, messages, results)
         return results
 
     async def _record(self, kind: Kind[Any], messages: Sequence[Outgoing], results: Mapping[str, Result]) -> None:
@@ -198,15 +200,14 @@ async def _renew(tx: Tx, messages: Sequence[Outgoing], now: datetime) -> list[Ou
     return [replace(each, taken_at=now) for each in messages if await tx.outgoing.renew(each, now)]
 
 
-async def _find_targets(tx: Tx, kind: Kind[T], groups: Sequence[Sequence[Outgoing]], now: datetime) -> dict[str, Any]:
+async def _find_targets(tx: Tx, kind: Kind[T], messages: Sequence[Outgoing], now: datetime) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for group in sorted(groups, key=lambda group: group[0].target):  # nodes lock targets in one order
-        for message in group:
-            is_late = kind.fresh is not None and now - message.created_at >= kind.fresh
-            if is_late or (kind.most_abandoned is not None and message.abandoned > kind.most_abandoned):
-                found[message.id] = DROPPED
-            else:
-                found[message.id] = await kind.find_target(tx, message, now)
+    for message in messages:
+        is_late = kind.fresh is not None and now - message.created_at >= kind.fresh
+        if is_late or (kind.most_abandoned is not None and message.abandoned > kind.most_abandoned):
+            found[message.id] = DROPPED
+        else:
+            found[message.id] = await kind.find_target(tx, message, now)
     return found
 
 

@@ -109,13 +109,10 @@ def make_test(kind: str, target: str, body: str, now: datetime) -> Outgoing:
     )
 
 
-def group_by_target(messages: Iterable[Outgoing]) -> list[list[Outgoing]]:
-    """Return messages by their target, each list in the order in which they are sent."""
-    groups: dict[str, list[Outgoing]] = {}
+def in_order(messages: Iterable[Outgoing]) -> list[Outgoing]:
+    """Return messages by their target, in the order in which they are sent. All nodes lock targets in this order."""
     # A run may start and end at the same reading of the clock.
-    for message in sorted(messages, key=lambda each: (each.created_at, each.event != "start", each.id)):
-        groups.setdefault(message.target, []).append(message)
-    return list(groups.values())
+    return sorted(messages, key=lambda each: (each.target, each.created_at, each.event != "start", each.id))
 
 
 def settle(message: Outgoing, result: Result, ladder: Sequence[timedelta], now: datetime) -> Outgoing:

@@ -104,10 +104,12 @@ class OutgoingRows:
         params = {"id": message.id, "taken_at": to_micros(message.taken_at), "now": to_micros(now)}
         return bool(await self._statements.fetch("renew_outgoing", params))
 
-    async def next_at(self, kind: str, now: datetime) -> datetime | None:
-        """Return when the next message of a kind becomes due."""
-        [row] = await self._statements.fetch("next_outgoing", {"kind": kind, "now": to_micros(now)})
-        return None if row["next_at"] is None else from_micros(row["next_at"])
+    async def next_at(self, kind: str, now: datetime) -> tuple[bool, datetime | None]:
+        """Return whether a message of a kind is due, and when the next one will be."""
+        at = to_micros(now)
+        [row] = await self._statements.fetch("next_outgoing", {"kind": kind, "now": at})
+        is_due = row["first_at"] is not None and row["first_at"] <= at
+        return is_due, None if row["next_at"] is None else from_micros(row["next_at"])
 
     async def find(self, target: str, message_id: str) -> Outgoing | None:
         rows = await self._statements.fetch("outgoing_by_id", {"id": message_id, "target": target})

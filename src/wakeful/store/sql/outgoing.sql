@@ -47,8 +47,10 @@ RETURNING *;
 UPDATE outgoing SET taken_at = :now WHERE id = :id AND taken_at = :taken_at RETURNING id;
 
 -- name: next_outgoing
--- When the next one becomes due. One that is due already waits for its target.
-SELECT MIN(next_at) AS next_at FROM outgoing WHERE kind = :kind AND status = 'pending' AND next_at > :now;
+-- When the first one is or was due, and when the next one will be. One that is due may wait for its target.
+SELECT
+    (SELECT MIN(next_at) FROM outgoing WHERE kind = :kind AND status = 'pending') AS first_at,
+    (SELECT MIN(next_at) FROM outgoing WHERE kind = :kind AND status = 'pending' AND next_at > :now) AS next_at;
 
 -- name: outgoing_by_id
 SELECT * FROM outgoing WHERE id = :id AND target = :target;
