@@ -14,7 +14,7 @@ Scheme = Literal["github", "stripe", "standard", "gitlab", "bearer"]
 
 
 HookMode = Literal["run", "notify"]
-DeliveryOutcome = Literal["run", "folded", "notified", "ping", "filtered"]
+ReceivedOutcome = Literal["run", "folded", "notified", "ping", "filtered"]
 PER_MINUTE = 60
 
 
@@ -46,7 +46,7 @@ class Hook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HookDelivery:
+class ReceivedDelivery:
     """A delivery that was accepted."""
 
     id: str
@@ -55,7 +55,7 @@ class HookDelivery:
     sha256: str  # of the body
     event: str | None
     at: datetime
-    outcome: DeliveryOutcome
+    outcome: ReceivedOutcome
     wake_id: str | None = None
     run_id: str | None = None
     size: int  # bytes of the body
@@ -68,7 +68,7 @@ FOLDER = "inbox"
 class Payload:
     """A delivery with its body; None: it was deleted since."""
 
-    delivery: HookDelivery
+    delivery: ReceivedDelivery
     body: bytes | None
 
     @property

@@ -13,10 +13,10 @@ from wakeful.core.records import (
     Allowance,
     Approval,
     Hook,
-    HookDelivery,
     Model,
     ModelTest,
     Outgoing,
+    ReceivedDelivery,
     Webhook,
 )
 from wakeful.core.search import Found
@@ -207,7 +207,7 @@ ALLOWANCES = Table(Allowance)
 MODELS = Table(Model, key="encrypted_key")
 MODEL_TESTS = Table(ModelTest)
 HOOKS = Table(Hook, secret="encrypted_secret", old_secret="encrypted_old_secret")
-HOOK_DELIVERIES = Table(HookDelivery)
+RECEIVED_DELIVERIES = Table(ReceivedDelivery)
 WEBHOOKS = Table(Webhook, secret="encrypted_secret", old_secret="encrypted_old_secret")
 OUTGOING = Table(Outgoing)
 

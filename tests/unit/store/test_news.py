@@ -32,9 +32,9 @@ QUIET = {
         "PushRows.delete", "PushRows.drop_ended", "PushRows.drop_key", "PushRows.delete_endpoint", "PushRows.save",
     },
     "hooks and webhooks are read at each use, and no frame shows them": {
-        "HookRows.add", "HookRows.add_delivery", "HookRows.delete", "HookRows.delete_delivery",
+        "HookRows.add", "HookRows.add_received", "HookRows.delete", "HookRows.delete_received",
         "HookRows.delete_of_agent", "HookRows.delete_old", "WakeRows.save_zone_rules", "AccountRows.renew_login",
-        "HookRows.record_delivery", "HookRows.record_refusal", "HookRows.save", "WebhookRows.add",
+        "HookRows.record_received", "HookRows.record_refusal", "HookRows.save", "WebhookRows.add",
         "WebhookRows.delete", "WebhookRows.delete_old_secrets",
         "WebhookRows.queue", "WebhookRows.save",
     },
