@@ -22,7 +22,7 @@ if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
   echo "There is no browser. $how" >&2
   exit 1
 fi
-echo "Installing Chromium for the tests in tests/browser" >&2
+echo "Installing Chromium for the tests of the page" >&2
 export DEBIAN_FRONTEND=noninteractive
 {
   apt-get -qq update

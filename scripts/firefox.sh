@@ -21,7 +21,7 @@ if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
   echo "There is no Firefox. $how" >&2
   exit 1
 fi
-echo "Installing Firefox for tests/browser/test_firefox.py" >&2
+echo "Installing Firefox for tests/web/test_firefox.py" >&2
 export DEBIAN_FRONTEND=noninteractive
 {
   apt-get -qq update

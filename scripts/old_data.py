@@ -29,7 +29,8 @@ ROOT = Path(__file__).parent.parent
 README = """# Data written by Wakeful {version}
 
 Made by `scripts/old_data.py` with the code of {version}, and never changed afterwards. Every later version must start
-on a copy of it and keep what is in it. `tests/upgrade/old_data.py` makes the copies; `tests/upgrade/` uses them.
+on a copy of it and keep what is in it. `tests/support/upgrade/old_data.py` makes the copies; tests marked
+`upgrade` use them.
 
 | path | what it is |
 |---|---|

@@ -14,7 +14,7 @@ from typing import Any
 
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests/support"))
 
 from browser.dialogs import DIALOGS
 from browser.places import make_places

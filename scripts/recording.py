@@ -12,7 +12,7 @@ from typing import Any
 
 from playwright.async_api import Page, async_playwright, expect
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests/support"))
 
 from browser.visits import find_chromium, go, log_in, visit
 from live_server import TOKEN, running_server

@@ -12,7 +12,6 @@ from typing import Any
 
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests/support"))
 
 from browser.visits import find_chromium, go, log_in, send, visit

@@ -3,8 +3,8 @@
 #
 #     scripts/try_image.sh FOLDER    FOLDER/rootfs is the image's file system, FOLDER/image.json its configuration
 #
-# Debian's base is made with debootstrap, and gets the name in FROM. tests/image runs the result. Needs root, buildah
-# and debootstrap; packages are downloaded as this machine's pip, npm and TLS are configured.
+# Debian's base is made with debootstrap, and gets the name in FROM. tests/deploy/test_image.py runs the
+# result. Needs root, buildah and debootstrap; packages are downloaded as this machine's pip, npm and TLS are configured.
 set -eu
 
 [ $# -eq 1 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2; }

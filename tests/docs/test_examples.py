@@ -20,6 +20,8 @@ from doc_blocks import CRASHED, REASONS, ROOT, SHELLS, STOPPED, Block, all_block
 from forked_process import Forked
 from wakeful.config.settings import Settings
 
+pytestmark = pytest.mark.whole
+
 BLOCKS = all_blocks()
 RUN = [block for block in BLOCKS if block.is_run and block.language in (*SHELLS, "python")]
 SETUP = next(block for block in RUN if block.page == "docs/quickstart.md" and block.language == "bash")

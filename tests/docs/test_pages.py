@@ -53,7 +53,7 @@ def test_commands_are_targets_of_the_makefile(page):
 
 def test_files_that_the_map_names_exist():
     named = set(re.findall(r"`([\w/.]+/[\w.]+\.(?:py|sql|json|md|ts))`", MAP.read_text(encoding="utf-8")))
-    places = (ROOT, ROOT / "src/wakeful", ROOT / "tests")
+    places = (ROOT, ROOT / "src/wakeful", ROOT / "tests/support")
     real = {path for path in named if not re.search("NOUN|NNNN|FEATURE", path)}
     assert not {path for path in real if not any((place / path).exists() for place in places)}
 

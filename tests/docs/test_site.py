@@ -12,6 +12,8 @@ from playwright.sync_api import sync_playwright
 
 from browser.visits import find_chromium
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).parents[2]
 # Addresses that a browser would load by itself; a link is one that a person follows.
 LOADED = re.compile(r'<(?:script|img|iframe|link(?![^>]*rel="(?:canonical|next|prev)))[^>]*?(?:src|href)="(https?:)?//')

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import pytest
 
-HELPERS = os.pathsep.join(str(folder) for folder in Path(__file__).parents[:2])  # a PYTHONPATH with them
+HELPERS = str(Path(__file__).parent)  # a PYTHONPATH with them
 
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(["preload"])

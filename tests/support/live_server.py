@@ -357,6 +357,7 @@ async def running_server(
             "model": "openai-chat:test",
             "model_base_url": provider.base_url,
             "socket_heartbeat_seconds": 1,
+            "mcp_start_seconds": 60,  # a busy machine needs longer to start a program than a person would wait
         }
         asked = given | dict(settings) | more
         if asked["model"] is None:

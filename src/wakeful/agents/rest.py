@@ -11,6 +11,7 @@ from wakeful.agents import rules
 from wakeful.agents.instruction_files import InstructionFiles
 from wakeful.agents.rules import MAX_DATABASE_MB, MAX_MODELS, MAX_SUBAGENTS
 from wakeful.agents.service import AgentService
+from wakeful.core.budget import Budget
 from wakeful.core.labels import hidden_toolsets
 from wakeful.core.types import Agent, Bounds, Budgets, ScheduleMode, ThinkingLevel
 from wakeful.homes.instructions import MAX_INSTRUCTION_FILE
@@ -218,12 +219,12 @@ async def get_agent(caller: Reader, agents: Need[AgentService], agent_id: PathId
 async def get_agent_usage(caller: Reader, agents: Need[AgentService], agent_id: PathId) -> AgentUsage:
     """Show an agent's usage today, and its limits."""
     used = await agents.usage(agent_id, caller.user.id)
-    spent, limits = used.spent, used.agent.budgets
+    budget = Budget(used.agent.budgets, today=used.spent)
     return AgentUsage(
-        today=SpentShape.from_fields(spent, since=used.since),
-        budgets=BudgetsShape.model_validate(limits),
-        tokens_left=_left(limits.day_tokens, spent.tokens),
-        cost_left=_left(limits.day_cost_micros, spent.cost_micros),
+        today=SpentShape.from_fields(budget.today, since=used.since),
+        budgets=BudgetsShape.model_validate(budget.limits),
+        tokens_left=budget.tokens_left,
+        cost_left=budget.cost_left,
     )
 
 
@@ -305,10 +306,6 @@ def _change_bounds(asked: ScheduleChange, before: Bounds) -> Bounds:
 
 def _time(text: str | None) -> time | None:
     return None if text is None else time.fromisoformat(text)
-
-
-def _left(limit: int | None, used: int) -> int | None:
-    return None if limit is None else max(0, limit - used)
 
 
 def _to_body(agent: Agent) -> AgentShape:

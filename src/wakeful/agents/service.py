@@ -9,6 +9,7 @@ from wakeful.agents import rules
 from wakeful.agents.rules import asks_before
 from wakeful.config.settings import Settings
 from wakeful.core import ids
+from wakeful.core.budget import Spent
 from wakeful.core.clock import Clock
 from wakeful.core.events import ProfileSwitched
 from wakeful.core.types import Agent, ClaimedRun, Session, User
@@ -18,7 +19,6 @@ from wakeful.runs.claims import cancel_wake
 from wakeful.runs.departures import Departures
 from wakeful.sessions.service import SessionBusy
 from wakeful.store.base import Base
-from wakeful.store.runs import Spent
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes import Gone
 from wakeful.timing.bounds import PRESETS, local_day_start

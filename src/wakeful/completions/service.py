@@ -23,6 +23,7 @@ from wakeful.completions.rules import (
     TooManySideRequests,
 )
 from wakeful.core import ids
+from wakeful.core.budget import Budget
 from wakeful.core.clock import Clock
 from wakeful.core.errors import Conflict, Invalid, Unavailable, WakefulError
 from wakeful.core.identity import Identity
@@ -187,8 +188,7 @@ class Completions:
     async def _answer_aside(self, caller: Identity, request: CompletionRequest) -> Completion:
         agent = chat_rules.find_agent(request.model, await self._agents.of_user(caller.user.id))
         spent = (await self._agents.usage(agent.id, caller.user.id)).spent
-        limits = ((spent.tokens, agent.budgets.day_tokens), (spent.cost_micros, agent.budgets.day_cost_micros))
-        if any(most is not None and used >= most for used, most in limits):
+        if Budget(agent.budgets, today=spent).is_spent:
             raise BudgetUsedUp(agent.name)
         now = self._clock.now()
         usage = RunUsage(

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from wakeful.agents import rules as agents_rules
+from wakeful.core.budget import Spent
 from wakeful.core.clock import Clock
 from wakeful.core.labels import shown_toolsets
 from wakeful.core.records import Skill
@@ -14,7 +15,6 @@ from wakeful.database.service import ShownView
 from wakeful.hooks.rules import HookData
 from wakeful.runs import rules as runs_rules
 from wakeful.sessions.reading import all_messages
-from wakeful.store.runs import Spent
 from wakeful.store.store import Store, Tx
 from wakeful.timing import bounds, next_run_request, session_config
 

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic_ai.messages import ModelMessage
 
 from wakeful.agents.instruction_files import InstructionFiles
+from wakeful.core.budget import Spent
 from wakeful.core.clock import Clock
 from wakeful.core.errors import WakefulError
 from wakeful.core.events import EndedEarly, RunEvent, StepSaved, StreamStart
@@ -20,7 +21,6 @@ from wakeful.database.files import AgentFiles
 from wakeful.hooks import rules as hooks_rules
 from wakeful.hooks.service import HookPayloads
 from wakeful.loop.briefing import Briefing, Briefings
-from wakeful.loop.budget import FINISH
 from wakeful.loop.compression import make_room
 from wakeful.loop.context import view
 from wakeful.loop.following import Followed
@@ -30,6 +30,7 @@ from wakeful.loop.planning import plan
 from wakeful.loop.prompt import steer, system_prompt
 from wakeful.loop.reminders import resume_promise
 from wakeful.loop.replies import act_on, end_early
+from wakeful.loop.spending import FINISH
 from wakeful.loop.state import RetryLimits, RunState, SubagentLimits
 from wakeful.loop.tool_calls import call_all
 from wakeful.loop.tools import FINISH_STEP
@@ -40,7 +41,6 @@ from wakeful.operations.metrics import Metrics
 from wakeful.runs.approvals import Approvals
 from wakeful.runs.executor import BeforeCall, RunStopped, Stop
 from wakeful.store.errors import insist
-from wakeful.store.runs import Spent
 from wakeful.telemetry.tracing import Tracing
 from wakeful.timing import session_config
 from wakeful.toolbox.registry import Tools
@@ -156,12 +156,12 @@ async def take_turns(state: RunState) -> AsyncGenerator[RunEvent]:
                 for event in end_early(state, reason):
                     yield event
                 return
-            calls_before = state.budget.usage.model_calls
+            calls_before = state.spending.usage.model_calls
             async for event in make_room(state, partial(_besides, state)):
                 yield event
-            if state.budget.usage.model_calls > calls_before:  # a summary was made: check the limits again
+            if state.spending.usage.model_calls > calls_before:  # a summary was made: check the limits again
                 continue
-            if state.budget.is_nearly_spent() and not state.was_asked_to_finish:
+            if state.spending.budget.is_nearly_spent and not state.was_asked_to_finish:
                 yield server_note("budget")
                 yield state.step("notice", FINISH, {"note": "budget"})
             reply = Reply()

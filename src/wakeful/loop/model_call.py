@@ -24,19 +24,19 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
+from wakeful.core.budget import Spent
 from wakeful.core.errors import Unavailable, WakefulError
 from wakeful.core.events import RunEvent, StreamDelta, StreamStart, ThinkingDelta, ThinkingEnd, Waiting
 from wakeful.core.resources import shortage
 from wakeful.core.texts import to_storable
-from wakeful.loop.budget import PriceUnknown
 from wakeful.loop.context import BYTES_PER_TOKEN, is_cut, note_cut, size_of
 from wakeful.loop.following import EVERY, FIRST_SHOWN, Followed, pause
 from wakeful.loop.more_tools import offered_tools
 from wakeful.loop.repetition import RepetitionBrake
+from wakeful.loop.spending import PriceUnknown
 from wakeful.loop.state import RunState
 from wakeful.models.errors import ModelBusy, ModelCutOff, ModelSilent
 from wakeful.models.openai_wire import MAX_CALLS
-from wakeful.store.runs import Spent
 from wakeful.telemetry.tracing import (
     COST,
     FINISH_REASONS,
@@ -340,8 +340,8 @@ async def _stream(state: RunState, messages: list[ModelMessage], tools: Sequence
     """Ask once, and say the frames of the answer."""
     cost = _price(state, RequestUsage(input_tokens=state.context_tokens, output_tokens=_OUTPUT))
     size = Spent(state.context_tokens + _OUTPUT, cost or 0)
-    await state.budget.wait_for_room(size)
-    if state.budget.is_spent():  # by the calls that it waited for
+    await state.spending.wait_for_room(size)
+    if state.spending.budget.is_spent:  # by the calls that it waited for
         raise BudgetSpent
     with state.deps.tracing.chat(state.deps.models.find(state.model).provider_string) as span:
         span.show(INPUT_MESSAGES, lambda: to_otel(messages))
@@ -353,7 +353,7 @@ async def _ask_once(
 ) -> None:
     reply, began = trying.reply, state.deps.clock.monotonic()
     try:
-        with state.budget.in_flight(size):  # without an await after the check, so no other call comes between
+        with state.spending.in_flight(size):  # without an await after the check, so no other call comes between
             used = await _read(state, messages, tools, trying)
     except WakefulError:
         raise
@@ -373,7 +373,7 @@ async def _ask_once(
     state.context_tokens = used.input_tokens + used.output_tokens
     cost, seconds = _price(state, used), state.deps.clock.monotonic() - began
     state.deps.metrics.note_model_call(state.model, seconds, used.input_tokens, used.output_tokens, cost)
-    state.budget.count_model_call(used, cost)
+    state.spending.count_model_call(used, cost)
     if (whole := reply.whole) is not None:
         reasons = None if whole.finish_reason is None else [whole.finish_reason]
         span.note({RESPONSE_MODEL: whole.model_name, FINISH_REASONS: reasons})
@@ -407,7 +407,7 @@ async def _read(state: RunState, messages: list[ModelMessage], tools: Sequence[T
 
 def _price(state: RunState, used: RequestUsage) -> int | None:
     cost = state.deps.models.price(state.model, used, at=state.deps.clock.now())
-    if cost is None and state.budget.counts_money:
+    if cost is None and state.spending.budget.counts_money:
         raise PriceUnknown(state.model)
     return cost
 

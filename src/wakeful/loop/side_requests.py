@@ -7,11 +7,12 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, T
 from pydantic_ai.usage import RequestUsage
 
 from wakeful.completions.service import SideAnswer
+from wakeful.core.budget import NOTHING, Budget
 from wakeful.core.clock import Clock
 from wakeful.core.errors import Unavailable, WakefulError
 from wakeful.core.types import Agent
-from wakeful.loop.budget import PriceUnknown
 from wakeful.loop.context import tokens_in
+from wakeful.loop.spending import PriceUnknown
 from wakeful.models.by_name import Models
 
 _SIDE_PATIENCE = 120.0  # seconds
@@ -48,8 +49,8 @@ class SideRequests:
         )
 
     def _check_price(self, agent: Agent, name: str) -> None:
-        counts_money = agent.budgets.day_cost_micros is not None or agent.budgets.run_cost_micros is not None
-        if counts_money and self._models.price(name, RequestUsage(input_tokens=1), at=self._clock.now()) is None:
+        price = self._models.price(name, RequestUsage(input_tokens=1), at=self._clock.now())
+        if price is None and Budget(agent.budgets, NOTHING).counts_money:
             raise PriceUnknown(name)
 
     async def _request(self, name: str, messages: list[ModelMessage]) -> tuple[str, RequestUsage]:

@@ -6,21 +6,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from wakeful.core.budget import Spent
 from wakeful.core.clock import Clock
 from wakeful.core.events import RunEvent, StepSaved, StreamEnd
 from wakeful.core.outside import add_sources
 from wakeful.core.types import ClaimedRun, Message, Run, RunUsage, ServerNoteCode
 from wakeful.database.files import AgentFiles
 from wakeful.loop.briefing import Briefing
-from wakeful.loop.budget import Budget
 from wakeful.loop.following import Followed
 from wakeful.loop.repetition import Mishaps
+from wakeful.loop.spending import Spending
 from wakeful.models.by_name import Models
 from wakeful.notices.service import NoticeService
 from wakeful.operations.metrics import Metrics
 from wakeful.runs.approvals import Approvals
 from wakeful.runs.executor import BeforeCall, Stop
-from wakeful.store.runs import Spent
 from wakeful.telemetry.tracing import Tracing
 from wakeful.toolbox.registry import Tool, Tools
 
@@ -117,7 +117,7 @@ class RunState:
         self.is_without_summary = False  # once one has failed
         self.has_ended = False
         self.is_reply_cut = False  # the last reply ended at the model's output limit
-        self.budget = self._open_budget() if of is None else of.budget
+        self.spending = self._open_spending() if of is None else of.spending
         self.marks = Marks(run, briefing) if of is None else of.marks
         self.tasks: set[asyncio.Task[Any]] = set() if of is None else of.tasks  # subagents and model calls of this run
         self.began: float = deps.clock.monotonic() if of is None else of.began
@@ -160,9 +160,9 @@ class RunState:
 
     async def is_spent(self) -> bool:
         """Return whether the budget allows no further model call. Other runs of today count."""
-        if self.budget.has_day_limits:
-            self.budget.spent_today = await self.deps.spent_today(self.run)
-        return self.budget.is_spent()
+        if self.spending.budget.has_day_limits:
+            self.spending.spent_today = await self.deps.spent_today(self.run)
+        return self.spending.budget.is_spent
 
     def step(self, role: str, content: str, data: Mapping[str, Any] | None = None, **more: Any) -> StepSaved:
         """Add a message to the transcript, and return the event that saves it."""
@@ -170,7 +170,7 @@ class RunState:
         # A step of a subagent is saved as one of its parent, with the marks.
         sources = self.marks.pop_unsaved() if self.depth == 0 else None
         return StepSaved(
-            role=role, content=content, data=data, usage=self.budget.usage, outside_sources=sources, **more
+            role=role, content=content, data=data, usage=self.spending.usage, outside_sources=sources, **more
         )
 
     def message(self, role: str, content: str, data: Mapping[str, Any] | None = None) -> Message:
@@ -188,7 +188,7 @@ class RunState:
 
     def end(self, content: str) -> StreamEnd:
         """Return the last frame."""
-        usage = self.budget.usage
+        usage = self.spending.usage
         return StreamEnd(
             content=content,
             context_tokens=self.context_tokens,
@@ -210,11 +210,11 @@ class RunState:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
-    def _open_budget(self) -> Budget:
+    def _open_spending(self) -> Spending:
         run, briefing = self.run, self.briefing
         started = run.started_at or run.queued_at
         fresh = RunUsage(run_id=run.id, agent_id=run.agent_id, user_id=run.user_id, at=started, model=self.model)
         usage = replace(briefing.usage or fresh, model=self.model)
-        budget = Budget(briefing.agent.budgets, briefing.spent_today, usage)
-        budget.subagents = sum((message.data or {}).get("role") == "user" for message in self.own("subagent"))
-        return budget
+        spending = Spending(briefing.agent.budgets, briefing.spent_today, usage)
+        spending.subagents = sum((message.data or {}).get("role") == "user" for message in self.own("subagent"))
+        return spending

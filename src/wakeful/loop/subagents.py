@@ -49,9 +49,9 @@ async def spawn(parent: RunState, subagent_id: str, say: Say, asked: str, task: 
     """Let another agent do a task, and return its answer."""
     helper = _find(parent, asked)
     most = parent.deps.subagents.per_run
-    if parent.budget.subagents >= most:
+    if parent.spending.subagents >= most:
         raise TooManySubagents(most)
-    parent.budget.subagents += 1
+    parent.spending.subagents += 1
     state = _begin(parent, helper, task)
     state.subagent_id = subagent_id if parent.subagent_id is None else f"{parent.subagent_id}.{subagent_id}"
     translator = _Translator(parent, helper, subagent_id)

@@ -13,8 +13,8 @@ from wakeful.core.records import Outcome
 from wakeful.core.texts import first_words
 from wakeful.core.types import ClaimedRun
 from wakeful.loop.briefing import Briefing, Briefings
-from wakeful.loop.budget import Budget
 from wakeful.loop.context import tokens_in
+from wakeful.loop.spending import Spending
 from wakeful.models.by_name import Models
 from wakeful.models.names import DEMO
 from wakeful.operations.metrics import Metrics
@@ -78,8 +78,8 @@ class Titles:
         name = briefing.agent.model or self._models.default
         if name == DEMO or briefing.usage is None:
             return first_words(question)
-        budget = Budget(briefing.agent.budgets, briefing.spent_today, briefing.usage)
-        if budget.is_spent():  # naming is a model call of the run, and counts like the others
+        spending = Spending(briefing.agent.budgets, briefing.spent_today, briefing.usage)
+        if spending.budget.is_spent:  # naming is a model call of the run, and counts like the others
             return first_words(question)
         answer = next((message.content for message in reversed(briefing.messages) if message.role == "assistant"), "")
         asked = f"User: {question[:_SHOWN]}\n\nAssistant: {answer[:_SHOWN]}"
@@ -100,6 +100,6 @@ class Titles:
             used = RequestUsage(input_tokens=tokens_in(_ASK + asked), output_tokens=tokens_in(said))
         cost, seconds = self._models.price(name, used, at=self._clock.now()), self._clock.monotonic() - began
         self._metrics.note_model_call(name, seconds, used.input_tokens, used.output_tokens, cost)
-        budget.count_model_call(used, cost)
-        await self._runs.save_usage(budget.usage)
+        spending.count_model_call(used, cost)
+        await self._runs.save_usage(spending.usage)
         return first_words(said.strip().strip('"*#.')) or first_words(question)

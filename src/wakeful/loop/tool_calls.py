@@ -213,7 +213,7 @@ def _in_workspace(path: str) -> str:
 def _note(state: RunState, call: ToolCallPart, result: ToolResult) -> Generator[RunEvent]:
     """Count a call, and yield its frames and the step that saves it."""
     args = _as_shown(call)
-    state.budget.count_tool_call()
+    state.spending.count_tool_call()
     is_known = call.tool_name in state.tools
     state.deps.metrics.note_tool_call(call.tool_name, is_known=is_known, is_success=result.success)
     state.mishaps.note(call.tool_name, args, result.text, result.metadata.get("code"))

@@ -165,12 +165,14 @@ class Claims:
 
         return await self._store.write(work)
 
-    async def put_off(self, run: Run, why: str, *, is_told: bool) -> None:
+    async def put_off(self, run: Run, why: str) -> None:
         """Release a run because of a shortage in this process, and record that for the wake's `why`, once."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> None:
-            if not await tx.runs.release([run]) or is_told or run.wake_id is None:
+            if not await tx.runs.release([run]) or run.wake_id is None:
+                return
+            if any(each.run_id == run.id and each.code == why for each in await tx.notices.decisions_of(run.wake_id)):
                 return
             await tx.notices.record(
                 [Decision(wake_id=run.wake_id, nominal_at=run.nominal_at, at=now, code=why, run_id=run.id)]

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import orjson
 
+from wakeful.core.budget import Spent
 from wakeful.core.errors import NotFound
 from wakeful.core.events import AgentChanged, ApprovalChanged, RunChanged, RunQueued, StopAsked, WakeDueSooner
 from wakeful.core.frames import wake_fired
@@ -507,17 +508,6 @@ class ApprovalRows:
 
 
 # Usage of models by runs, in the store.
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """Usage over some time; money in millionths of a dollar."""
-
-    tokens: int
-    cost_micros: int
-    model_calls: int = 0
-    runs: int = 0
-    unpriced_runs: int = 0  # whose model has no known price: their cost is missing above
 
 
 _SPENT = tuple(field.name for field in fields(Spent))

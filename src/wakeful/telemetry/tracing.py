@@ -223,10 +223,10 @@ class Tracing:
             yield span
 
 
-def note_end(span: Span, outcome: Outcome | None, usage: RunUsage | None, given_up: str | None) -> None:
-    """Note how an attempt ended; without an outcome, this process gave the run up."""
+def note_end(span: Span, outcome: Outcome | None, usage: RunUsage | None, *, is_lost: bool) -> None:
+    """Note how an attempt ended; without an outcome, the run goes on later or elsewhere."""
     if outcome is None:
-        span.note({STATUS: given_up or "released"})
+        span.note({STATUS: "lost" if is_lost else "released"})
         return
     span.note({STATUS: outcome.status, REASON: outcome.reason})
     if usage is not None:
