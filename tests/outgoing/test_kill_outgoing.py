@@ -16,7 +16,7 @@ from openai_server import call, calls, say
 
 pytestmark = [pytest.mark.crash, pytest.mark.both_stores]
 
-SETTINGS = {"WAKEFUL_FETCH_PRIVATE_HOSTS": "127.0.0.1", "WAKEFUL_CHANNEL_TIMEOUT_SECONDS": "3"}
+SETTINGS = {"WAKEFUL_FETCH_PRIVATE_HOSTS": "127.0.0.1", "WAKEFUL_CHANNEL_TIMEOUT_SECONDS": "10"}
 aimed = pytest.mark.parametrize(("aim", "times"), [(die_before_it_sends, 1), (die_when_it_has_sent, 2)])
 short_on_sqlite = pytest.mark.parametrize(
     "backend_settings", ["sqlite", "postgres"] if IS_LONG else ["sqlite"], indirect=True

@@ -124,6 +124,20 @@ async def test_two_nodes_send_an_event_once(backend_settings, receiver):
     assert len({each.headers["webhook-id"] for each in receiver.taken}) == len(receiver.taken) == 3
 
 
+@pytest.mark.parametrize(("by", "sent"), [(SECOND, 0), (HOUR, 1)])
+async def test_a_claim_a_little_ahead_is_another_nodes_and_one_far_ahead_is_from_before_the_clock_was_set(
+    harness, receiver, by, sent
+):
+    """A node reads its clock before it waits for the claim of another."""
+    await add(harness, receiver, "run.finished")
+    wake = await harness.book()
+    await harness.turn_at(wake.nominal_at)
+    ahead = harness.clock.now() + by
+    await harness.node.store.write(lambda tx: tx.outgoing.claim("webhook", ahead, NOON, ahead, 10))
+    await send(harness)
+    assert len(receiver.taken) == sent
+
+
 async def test_messages_arrive_in_their_order_also_from_two_nodes(backend_settings, receiver):
     harness = Harness(backend_settings | {"fetch_private_hosts": ["127.0.0.1"]})
     async with harness.node.opened():

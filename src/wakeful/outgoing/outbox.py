@@ -119,7 +119,8 @@ class Outbox:
         """Send a batch of one kind that is due, and return how many messages there were."""
         now = self._clock.now()
         lease = timedelta(seconds=self.kinds[name].seconds) + ABANDONED
-        left_behind, latest = now - lease, now
+        # Another lane or node may have claimed at a later reading of the clock, while this one waited for it.
+        left_behind, latest = now - lease, now + lease
         if self._clock.seconds_since_step() < lease.total_seconds():
             left_behind, latest = _LONG_AGO, FOREVER  # what is being sent would look abandoned, and be sent twice
         claimed = await self._store.write(

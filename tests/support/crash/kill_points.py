@@ -99,9 +99,9 @@ def die_when_it_has_sent() -> None:
 
 
 def reclaim_at_once() -> None:
-    """Claim what a dead process was about to send after three seconds, not after a minute and a half."""
+    """Claim what a dead process was about to send after ten seconds, not after a minute and a half."""
     outbox.ABANDONED, outbox.LOOK_EVERY = timedelta(0), timedelta(seconds=1)  # type: ignore[attr-defined]
-    WebhookKind.seconds = PingKind.seconds = 3.0
+    WebhookKind.seconds = PingKind.seconds = 10.0
 
 
 def die_once_claimed() -> None:
