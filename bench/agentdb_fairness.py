@@ -12,9 +12,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from wakeful.agentdb.connection import Request
 from wakeful.agentdb.engine import DatabaseEngine
 from wakeful.agentdb.errors import DataTimeout
-from wakeful.agentdb.open_database import Request
 
 OUT = Path(__file__).parent / "out" / "agentdb_fairness.json"
 ROUNDS = 300

@@ -25,8 +25,7 @@ from wakeful.core.identity import Identity
 from wakeful.core.types import User
 from wakeful.operations.metrics import Metrics
 from wakeful.runs.runner import Runner
-from wakeful.telemetry.log_fields import enter_run
-from wakeful.telemetry.logs import setup_logging
+from wakeful.telemetry.logs import enter_run, setup_logging
 from wakeful.telemetry.recent_logs import RecentLogs, kept_logs
 
 OUT = Path(__file__).parent / "out" / "operate.json"

@@ -776,7 +776,7 @@ def _run_of(story: Story, wake: str, status: str) -> str:
 _BACK_UP = """
 import sys
 from pathlib import Path
-from wakeful.backup.age import Passphrase; from wakeful.backup.making import back_up_stopped
+from wakeful.backup.age import Passphrase; from wakeful.backup.service import back_up_stopped
 from wakeful.datadir.device_key import device_key_of
 from wakeful.config.settings.settings import load_settings
 from wakeful.backup.age import Identity

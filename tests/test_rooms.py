@@ -9,7 +9,7 @@ import wakeful
 ROOT = Path(wakeful.__file__).parent
 CORE = (
     "addresses", "budget", "call_words", "errors", "events", "identity", "ids", "labels", "outside", "records",
-    "search", "texts", "tool_names", "types", "values", "zones",
+    "search", "texts", "types", "values", "zones",
 )  # fmt: skip
 PURE = sorted(
     [
@@ -18,7 +18,7 @@ PURE = sorted(
         *(ROOT / f"core/{name}.py" for name in CORE),
         *(ROOT / f"{name}.py" for name in ("hooks/schemes", "notices/texts")),
         *(ROOT / f"{name}.py" for name in ("homes/instructions", "loop/promises")),
-        *(ROOT / f"models/{name}.py" for name in ("addresses", "names", "providers", "text_calls")),
+        *(ROOT / f"models/{name}.py" for name in ("names", "providers")),
     ]
 )
 NAMES = {".".join(["wakeful", *path.relative_to(ROOT).with_suffix("").parts]) for path in PURE}

@@ -12,9 +12,9 @@ import pytest
 
 from databases import AT, KEY, QUOTA, TASKS
 from harness import eventually
+from wakeful.agentdb.connection import Request
 from wakeful.agentdb.engine import DatabaseEngine, WorkerBroke
 from wakeful.agentdb.errors import DataInvalid, DataLimit, DataTimeout
-from wakeful.agentdb.open_database import Request
 from wakeful.core.resources import OutOfResources
 
 BOMB = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"

@@ -14,8 +14,8 @@ import pytest
 from databases import AT, KEY, QUOTA, TASKS
 from harness import eventually
 from wakeful.agentdb import file
+from wakeful.agentdb.connection import MAX_OPEN, Request
 from wakeful.agentdb.engine import STOPPING, DatabaseEngine, WorkerBroke
-from wakeful.agentdb.open_database import MAX_OPEN, Request
 
 BOMB = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from databases import Database
+from wakeful.agentdb.connection import Request
 from wakeful.agentdb.engine import DatabaseEngine, WorkerBroke
-from wakeful.agentdb.open_database import Request
 
 pytestmark = pytest.mark.crash
 
@@ -23,7 +23,7 @@ QUOTA = 64 * 1024 * 1024
 SERVER = """
 import asyncio, sys
 from wakeful.agentdb.engine import DatabaseEngine
-from wakeful.agentdb.open_database import Request
+from wakeful.agentdb.connection import Request
 
 async def main():
     engine = DatabaseEngine(1)

@@ -5,7 +5,7 @@ import pytest
 from databases import AT, KEY, QUOTA, Refused
 from wakeful.agentdb import file
 from wakeful.agentdb.changelog import Who
-from wakeful.agentdb.open_database import OpenDatabase
+from wakeful.agentdb.connection import OpenDatabase
 from wakeful.agentdb.schema import log_schema
 
 SHADOWS = ["rowid", "RowID", "oid", "OID", "_rowid_", "_ROWID_"]

@@ -17,9 +17,9 @@ REPORT = "---\nname: weekly-report\ndescription: 'How the report is made'\n---\n
 @pytest.fixture(scope="module")
 async def shared_harness(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shared")
-    harness = Harness({"data_dir": folder / "data", "config_dir": folder / "config", "store_encryption": False})
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(
+        {"data_dir": folder / "data", "config_dir": folder / "config", "store_encryption": False}
+    ).opened() as harness:
         yield harness
 
 

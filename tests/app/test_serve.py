@@ -74,13 +74,6 @@ def test_a_short_token_on_loopback_is_warned_about(server, tmp_path):
     assert TOKEN not in log
 
 
-def test_a_second_one_on_the_same_data_is_refused_with_the_pid_of_the_first(server, run):
-    second = run("serve", "--port", "0")
-    assert second.returncode == 1
-    assert f"pid {server.pid}" in second.stderr
-    assert "Traceback" not in second.stderr
-
-
 def test_a_port_that_is_taken_is_named(run):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -88,13 +81,6 @@ def test_a_port_that_is_taken_is_named(run):
     assert refused.returncode == 1
     assert f"127.0.0.1:{port}" in refused.stderr
     assert "--port" in refused.stderr
-
-
-def test_a_setting_that_is_misspelt_is_refused_with_the_nearest_one(run):
-    refused = run("serve", WAKEFUL_PROT="9000")
-    assert refused.returncode == 1
-    assert "WAKEFUL_PROT" in refused.stderr
-    assert "WAKEFUL_PORT" in refused.stderr
 
 
 def test_migrate_brings_an_empty_directory_up_to_date(run, tmp_path):

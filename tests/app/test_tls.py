@@ -11,8 +11,8 @@ import pytest
 
 from live_server import running_server
 from network.tls_proxy import write_certificate
-from wakeful.app.certificate import Certificate
-from wakeful.cli.connection import open_connection
+from wakeful.app.listening import Certificate
+from wakeful.cli.server import open_connection
 from wakeful.cli.target import Target
 from wakeful.config.settings import ConfigError, Settings
 

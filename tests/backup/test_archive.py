@@ -16,10 +16,10 @@ from wakeful.backup.archive import (
     ArchiveWriter,
     BackupIsNewer,
     Entry,
+    Extraction,
     Head,
     UnfitBackup,
 )
-from wakeful.backup.extraction import Extraction
 
 A_HEAD = Head(
     made_at="2026-01-01T00:00:00+00:00",

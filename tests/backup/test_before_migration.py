@@ -7,9 +7,9 @@ import pytest
 from upgrade.moved_data import rows_in_postgres
 from upgrade.old_data import copy_old_data
 from wakeful.app.building import build
-from wakeful.backup.making import MigrationNotBackedUp
 from wakeful.backup.restore_plan import RestoreOptions
 from wakeful.backup.restoring import restore_backup
+from wakeful.backup.service import MigrationNotBackedUp
 from wakeful.config.settings import Settings
 
 

@@ -25,11 +25,10 @@ from live_server import running_server
 from upgrade.moved_data import rows_in_postgres, rows_in_sqlite
 from upgrade.old_data import copy_old_data, running_old_server
 from wakeful.app.building import build
-from wakeful.app.port import announced
+from wakeful.app.listening import announced
 from wakeful.backup.age import BackupDamaged, Identity, NotAnAgeFile, WrongBackupKey
 from wakeful.backup.archive import HEAD, KEYS, BackupForged, BackupIsNewer, UnfitBackup
 from wakeful.backup.backup_file import BackupExists, BackupFile, CannotWriteBackup
-from wakeful.backup.making import NothingToBackUp
 from wakeful.backup.restore_plan import (
     CannotRestore,
     DeviceKeyNeeded,
@@ -39,10 +38,11 @@ from wakeful.backup.restore_plan import (
     RestoreOptions,
 )
 from wakeful.backup.restoring import restore_backup
+from wakeful.backup.service import NothingToBackUp
 from wakeful.config.settings import Settings
 from wakeful.datadir.device_key import database_of, rotate_device_key
+from wakeful.datadir.files import RECORD, STAGING
 from wakeful.datadir.set_aside import StoreHasContent, find_earlier
-from wakeful.datadir.unfinished_restore import RECORD, STAGING
 from wakeful.store.drivers.sqlite import hold
 from wakeful.store.errors import StoreInUse
 from wakeful.store.snapshot import RestoreTargetInUse

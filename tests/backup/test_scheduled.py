@@ -29,9 +29,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 async def node(backend_settings, folder):
-    harness = Harness(backend_settings | planned(folder))
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings | planned(folder)).opened() as harness:
         yield harness
 
 

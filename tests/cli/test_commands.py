@@ -96,12 +96,6 @@ def test_what_cannot_be_read_as_a_time_is_refused_with_the_forms(terminal):
     assert "Traceback" not in refused.stderr
 
 
-def test_a_wake_that_does_not_exist_is_named(terminal):
-    refused = terminal.run("wake", "show", "nothing-here")
-    assert refused.returncode == 1
-    assert "nothing-here" in refused.stderr
-
-
 def test_an_edit_without_changes_is_a_wrong_command(terminal):
     refused = terminal.run("wake", "edit", book(terminal, "--when", "2h"))
     assert refused.returncode == 2
@@ -249,14 +243,6 @@ def test_an_agents_mode_and_next_run_are_shown_and_chosen(terminal):
     assert terminal.run("agent", "rm", "Bo", "--yes").returncode == 0
 
 
-def test_agents_are_listed_made_and_ended(terminal):
-    made = terminal.read("agent", "add", "Ada", "--zone", "Europe/Berlin")
-    assert made["timezone"] == "Europe/Berlin"
-    assert made["id"] in terminal.run("agent", "ls").stdout
-    assert terminal.run("agent", "rm", made["id"], "--yes").returncode == 0
-    assert made["id"] not in terminal.run("agent", "ls").stdout
-
-
 @pytest.fixture
 def outside():
     """Where a channel of this machine goes."""
@@ -302,14 +288,6 @@ def test_a_channel_that_does_not_work_fails_the_command(terminal, outside):
     assert refused.returncode == 1
     assert "dbus" in refused.stderr
     assert terminal.run("channel", "test", "nobody").returncode == 1
-
-
-def test_without_a_server_the_command_says_where_it_looked(terminal, tmp_path):
-    place = {"WAKEFUL_PORT": "1", "WAKEFUL_DATA_DIR": str(tmp_path / "data")}
-    refused = Terminal(terminal.environment | place, tmp_path).run("wake", "ls")
-    assert refused.returncode == 3
-    assert "http://127.0.0.1:1" in refused.stderr
-    assert "wakeful serve" in refused.stderr
 
 
 def test_without_a_token_the_command_says_where_it_looked(terminal, tmp_path):

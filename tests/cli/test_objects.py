@@ -5,7 +5,7 @@ import json
 import pytest
 
 from terminal import Terminal, a_terminal, typed
-from wakeful.agents.options import list_settings
+from wakeful.agents.commands import list_settings
 
 TODO = "Write ping to ping.txt with write_file."
 
@@ -49,13 +49,6 @@ def test_a_session_is_deleted_with_yes(terminal):
     assert terminal.run("session", "show", session).returncode == 1
 
 
-def test_a_session_of_a_booking_is_named_after_it(terminal):
-    labelled = terminal.read("wake", "add", TODO, "--when", "1h", "--comment", "ping")["recall"]["session_id"]
-    plain = terminal.read("wake", "add", TODO, "--when", "1h")["recall"]["session_id"]
-    titles = {each["id"]: each["title"] for each in terminal.read("session", "ls")["sessions"]}
-    assert (titles[labelled], titles[plain]) == ("ping", TODO)
-
-
 def test_messages_and_titles_are_searched(terminal, talked):
     session = terminal.read("ask", "say the words Zwölf Boxkämpfer")["session_id"]
     found = terminal.run("search", "boxkampfer", "ZWOLF").stdout
@@ -97,26 +90,6 @@ def test_an_ambiguous_beginning_lists_the_ids(terminal):
 
 
 # ── Durations and times ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("length", "seconds"), [("2h", 7_200), ("90", 90), ("1h30m", 5_400), ("3 days", 259_200), ("1.5 hours", 5_400)]
-)
-def test_a_pause_takes_any_duration(terminal, length, seconds):
-    from datetime import datetime
-
-    made = terminal.read("pause", "--for", length)["pause"]
-    lasts = datetime.fromisoformat(made["until"]) - datetime.fromisoformat(made["started_at"])
-    assert lasts.total_seconds() == seconds
-    assert terminal.run("resume").stdout == "Resumed.\n"
-
-
-def test_a_duration_that_is_none_is_refused(terminal):
-    refused = terminal.run("pause", "--for", "a while")
-    assert refused.returncode == 2
-    assert (
-        "--for must be a duration such as 90s, 30m, 2h, 1h30m or 3 days, or tomorrow or indefinitely" in refused.stderr
-    )
 
 
 def test_a_wake_repeats_after_any_duration(terminal):

@@ -12,7 +12,6 @@ import sys
 import time
 from pathlib import Path
 
-import httpx
 import pytest
 
 from network.stranger import a_stranger
@@ -69,19 +68,6 @@ class Screen:
         code = self.process.wait(20)
         os.close(self._ours)
         return code
-
-
-def test_login_prints_a_link_that_logs_a_browser_in_once(terminal):
-    done = terminal.run("login")
-    assert (done.returncode, done.stdout.count("\n")) == (0, 1)
-    link = done.stdout.strip()
-    code = link.partition("code=")[2]
-    for status in (200, 401):
-        answer = httpx.post(
-            link.partition("?")[0], data={"code": code}, headers={"Origin": link.partition("/login")[0]}
-        )
-        assert answer.status_code == status
-    assert terminal.read("login")["url"] != link
 
 
 def test_login_is_for_another_user_by_name(terminal):

@@ -12,8 +12,8 @@ import pytest
 from network.stranger import a_stranger
 from network.tls_proxy import tls_proxy
 from terminal import Terminal, a_terminal, typed
-from wakeful.app.port import announced
-from wakeful.cli.chat.stream import SessionStream
+from wakeful.app.listening import announced
+from wakeful.cli.chat.conversation import SessionStream
 from wakeful.cli.output import Failed
 from wakeful.cli.server import NotReached, ask, connect
 from wakeful.client import connection as client_target

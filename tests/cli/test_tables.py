@@ -1,6 +1,6 @@
 """Tables on a narrow terminal."""
 
-from wakeful.cli.tables import NOTHING, Cell, fit
+from wakeful.cli.output import NOTHING, Cell, fit
 
 IDS = ("01a1e998-80ee-739c-a801-3536bf7a6731", "01a1e998-80ee-7d09-be29-dfb9e38926ed")
 TABLE = [

@@ -156,34 +156,6 @@ async def test_a_conversation_in_librechat_is_one_session_from_before_it_has_an_
     assert streamed(third) == "Good"
 
 
-async def test_an_edited_message_in_a_chat_with_an_id_gets_a_new_session(server):
-    server.provider.then(say("Hello"), say("Fine"), say("Well"), say("Good"))
-    first = await send(server, open_webui_chat(user("Hi"), chat="c"))
-    talk = [user("Hi"), assistant("Hello"), user("How are you?")]  # the first message is edited, not the last
-    await send(server, open_webui_chat(*talk, chat="c"))
-    edited = [user("Good morning")]
-    third = await send(server, open_webui_chat(*edited, chat="c"))
-    fourth = await send(server, open_webui_chat(*edited, assistant("Well"), user("And?"), chat="c"))
-    assert first.headers["X-Wakeful-Session"] != third.headers["X-Wakeful-Session"]
-    assert third.headers["X-Wakeful-Session"] == fourth.headers["X-Wakeful-Session"]
-
-
-async def test_a_regenerated_or_edited_last_message_stays_in_the_session_of_its_chat(server):
-    server.provider.then(say("Hello"), say("Heads"), say("Tails"), say("Edge"), say("Right"))
-    first = await send(server, open_webui_chat(user("Hi"), chat="c"))
-    asked = [user("Hi"), assistant("Hello"), user("Toss a coin")]
-    answers = [await send(server, open_webui_chat(*asked, chat="c")) for _ in range(2)]  # the second: regenerated
-    edited = [user("Hi"), assistant("Hello"), user("Toss a thick coin")]
-    answers.append(await send(server, open_webui_chat(*edited, chat="c")))
-    answers.append(await send(server, open_webui_chat(*edited, assistant("Edge"), user("Sure?"), chat="c")))
-    session = first.headers["X-Wakeful-Session"]
-    assert {each.headers["X-Wakeful-Session"] for each in answers} == {session}  # so its recalls stay with the chat
-    shown = [each["content"] for each in await server.messages(session) if each["superseded_by"] is None]
-    assert shown == ["Hi", "Hello", "Toss a thick coin", "Edge", "Sure?", "Right"]
-    sent = [each["content"] for each in server.provider.last["messages"][1:]]
-    assert sent == shown[:-1]
-
-
 @pytest.mark.parametrize("answer", ["Heads", "Let me look\n\nHeads"], ids=["one step", "a tool"])
 @pytest.mark.parametrize("goes_on", [False, True], ids=["at once", "after another message"])
 async def test_an_answer_that_was_replaced_goes_on_in_a_new_session(server, answer, goes_on):

@@ -8,7 +8,7 @@ import pytest
 
 import wakeful
 from wakeful.core import call_words, labels
-from wakeful.core.tool_names import BUILT_IN
+from wakeful.core.labels import BUILT_IN
 from wakeful.core.types import RunNote, RunStatus, ScheduleMode, WakeKind
 
 SOURCE = Path(wakeful.__file__).parent

@@ -14,8 +14,8 @@ import pytest
 import sqlcipher3
 
 from databases import AT, KEY, TASKS, fingerprints
+from wakeful.agentdb.connection import Request
 from wakeful.agentdb.engine import DatabaseEngine, WorkerBroke
-from wakeful.agentdb.open_database import Request
 from wakeful.core.errors import WakefulError
 
 pytestmark = pytest.mark.security

@@ -1,8 +1,5 @@
 """An agent's own database over REST: read, edit, export, undo, erase."""
 
-import asyncio
-import csv
-import io
 import json
 import re
 from contextlib import asynccontextmanager, closing
@@ -14,7 +11,6 @@ from live_server import eventually, of_kind, running_server
 from openai_server import call, calls, say
 
 TASKS = "title,cost\nmilk,2\nbread,3\ntea,5\n"
-FORMULAS = ["=1+1", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1"]
 
 # A request, the status of its refusal, the field that it names, and a part of its message.
 REFUSED = [
@@ -211,30 +207,6 @@ async def test_rows_are_added_changed_deleted_and_restored_by_a_person(tasks):
     assert ops == [(op, "user", None) for op in ("restore", "soft_delete", "update", "insert")]
 
 
-@pytest.mark.parametrize("shared_settings", ["sqlite"], indirect=True)  # the store plays no part
-async def test_a_person_makes_tables_changes_them_and_writes_with_sql(shelf):
-    columns = [{"name": "url", "unique": True}, {"name": "hits", "type": "integer", "default": 0}]
-    made = await shelf.call("POST", "/tables", json={"name": "pages", "purpose": "Read.", "columns": columns})
-    assert made["columns"][:3] == ["id", "url", "hits"]
-    await shelf.call("POST", "/tables/pages/columns", json={"columns": [{"name": "seen", "type": "date"}]})
-    rows = [{"url": "a", "hits": 1}, {"url": "b"}]
-    done = await shelf.call(
-        "POST", "/tables/pages/rows/upsert", json={"rows": [*rows, rows[0]], "conflict_columns": ["url"]}
-    )
-    assert done["outcomes"] == ["inserted", "inserted", "updated"]
-    sql = "UPDATE pages SET hits = hits + :more RETURNING url, hits"
-    done = await shelf.call("POST", "/execute", json={"sql": sql, "params": {"more": 2}})
-    assert (done["changed"], done["rows"]) == (2, [["a", 3], ["b", 2]])
-    moved = {"purpose": "x", "up_sql": "ALTER TABLE pages RENAME COLUMN hits TO visits", "down_sql": ""}
-    assert (await shelf.call("POST", "/migrate", json=moved))["statements"] == 1
-    found = await shelf.call("POST", "/query", json={"sql": "SELECT visits FROM pages"})
-    assert found["rows"] == [[3], [2]]
-    changes = await shelf.changes()
-    assert {change["actor"] for change in changes} == {"user"}
-    assert {change["op"] for change in changes} == {"schema", "insert", "update", "execute"}
-    assert (await shelf.call("GET", "/verify"))["intact"]
-
-
 async def test_what_is_refused_names_the_field_and_the_value(tasks):
     for method, path, body, status, field, value in REFUSED:
         answered = await tasks.refused(method, path, json=body)
@@ -254,33 +226,6 @@ async def test_numbers_that_sqlite_cannot_keep_are_refused(tasks):
 # ── Files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_no_spreadsheet_takes_a_row_for_a_formula(tasks):
-    rows = [{"title": text, "cost": -1} for text in FORMULAS]
-    await tasks.call("POST", "/tables/tasks/rows", json={"rows": rows})
-    await tasks.call("PUT", "/views/costs", json={"sql": "SELECT title AS '=title', cost FROM tasks WHERE cost < 0"})
-    for path in ("/tables/tasks/export", "/views/costs/export"):
-        answer = await tasks.server.rest.get(tasks.path + path)
-        assert answer.status_code == 200
-        lines = list(csv.reader(io.StringIO(answer.text, newline="")))
-        cells = [cell for line in lines for cell in line]
-        assert [cell for cell in cells if cell.startswith("'")]
-        assert {cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))} == {"-1"}  # a number
-
-
-async def test_a_file_that_was_taken_out_goes_in_again_as_it_was(tasks):
-    rows = [{"title": text, "cost": number} for number, text in enumerate(FORMULAS)]
-    await tasks.call("POST", "/tables/tasks/rows", json={"rows": rows})
-    for kind in ("csv", "json", "jsonl"):
-        answer = await tasks.server.rest.get(f"{tasks.path}/tables/tasks/export", params={"format": kind})
-        table = f"copy_{kind}"
-        asked = {"table": table, "format": kind, "text": answer.text, "source": f"tasks.{kind}"}
-        done = await tasks.call("POST", "/import", json=asked)
-        assert (done["imported"], done["created_table"]) == (9, True)
-        assert done["ignored_columns"] == ["_created_at", "_deleted_at", "_updated_at"]
-        same = "SELECT count(*) FROM tasks t JOIN {} c ON t.id = c.id AND t.title IS c.title AND t.cost IS c.cost"
-        assert (await tasks.call("POST", "/query", json={"sql": same.format(table)}))["rows"] == [[9]]
-
-
 async def test_numbers_that_json_does_not_have_are_refused(tasks):
     for number in ("Infinity", "-Infinity", "NaN", "1e999"):
         for path, body in (
@@ -292,23 +237,6 @@ async def test_numbers_that_json_does_not_have_are_refused(tasks):
             status, *_ = await tasks.refused("POST", path, **sent)
             assert status in (400, 422), (number, path)
     assert (await tasks.rows())["total"] == 3
-
-
-async def test_a_column_named_like_the_row_id_is_imported_under_another_name(tasks):
-    done = await tasks.call("POST", "/import", json={"table": "found", "text": "rowid,name\n7,x\n"})
-    assert done["renamed_columns"] == {"rowid": "rowid_2"}
-    assert (await tasks.call("POST", "/query", json={"sql": "SELECT rowid_2 FROM found"}))["rows"] == [[7]]
-
-
-async def test_a_dropped_table_is_recovered_from_its_snapshot(tasks):
-    migrated = await tasks.call("POST", "/migrate", json={"purpose": "x", "up_sql": "DROP TABLE tasks"})
-    [snapshot] = (await tasks.call("GET", "/snapshots"))["snapshots"]
-    assert snapshot["name"] == migrated["snapshot"]
-    assert snapshot["kept_until"] > snapshot["at"]
-    done = await tasks.call("POST", f"/snapshots/{snapshot['name']}/recover", json={"table": "tasks"})
-    assert done == {"table": "tasks", "recovered": 3, "snapshot": snapshot["name"]}
-    assert await tasks.titles() == ["milk", "bread", "tea"]
-    assert (await tasks.call("GET", "/verify"))["intact"]
 
 
 async def test_an_export_is_a_download_with_a_plain_name(tasks):
@@ -323,12 +251,6 @@ async def test_an_export_is_a_download_with_a_plain_name(tasks):
         assert answer.headers["content-type"] == media
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert [title for title in ("milk", "bread", "tea") if title in answer.text] == titles
-
-
-async def test_an_import_is_all_or_nothing(tasks):
-    refused = await tasks.refused("POST", "/import", json={"table": "tasks", "text": "title,cost\na,1\nb,much\n"})
-    assert refused[0] in (400, 409)
-    assert await tasks.titles() == ["milk", "bread", "tea"]
 
 
 # ── Views ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -463,43 +385,6 @@ async def test_a_full_database_refuses_and_keeps_nothing_but_still_deletes(backe
         assert notice["code"] == "storage_low"
 
 
-def take_any_key(settings):
-    """Confirm that the device key is lost, which a server on a shared store requires before it starts with another."""
-    file = settings["data_dir"] / "directory.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"device_key": None}))
-
-
-async def test_following_the_advice_of_a_full_database_makes_room(backend_settings):
-    async with a_shelf(backend_settings, agent_database_mb=1) as shelf:
-        await shelf.call("POST", "/import", json={"table": "tasks", "text": "title\nfirst"})
-        body = {"rows": [{"title": "x" * 20_000}]}
-        while (answer := await shelf.server.rest.post(f"{shelf.path}/tables/tasks/rows", json=body)).is_success:
-            pass
-        message = answer.json()["error"]["message"]
-        assert (
-            "no longer needed with POST /agents/{agent_id}/db/tables/{table}/rows/delete, then write again" in message
-        )
-        ids = [row[0] for row in (await shelf.rows(limit=1_000))["rows"]]
-        assert (await shelf.delete(*ids))["deleted"] == len(ids)
-        for _ in range(len(ids) // 2):
-            await shelf.call("POST", "/tables/tasks/rows", json=body)
-        assert (await shelf.call("GET", "/verify"))["intact"]
-
-
-async def test_an_agent_that_follows_the_advice_of_a_full_database_can_write_again(backend_settings):
-    async with a_shelf(backend_settings, agent_database_mb=1) as shelf:
-        await shelf.call("POST", "/import", json={"table": "tasks", "text": "title\nfirst"})
-        body = {"rows": [{"title": "x" * 100_000}]}
-        while (await shelf.server.rest.post(f"{shelf.path}/tables/tasks/rows", json=body)).is_success:
-            pass
-        await shelf.let_agent("db_insert", table="tasks", rows=[{"title": "y" * 100_000}])
-        assert "db_delete, then write again" in shelf.server.provider.last["messages"][-1]["content"]
-        await shelf.let_agent("db_delete", table="tasks", where={"id": {"gte": 1}})
-        assert (await shelf.rows())["total"] == 0
-        await shelf.let_agent("db_insert", table="tasks", rows=[{"title": "y" * 100_000}] * 2)
-        assert (await shelf.rows(limit=1))["total"] == 2
-
-
 async def test_the_key_opens_the_file_in_another_program_and_that_it_was_shown_is_recorded(tasks, caplog):
     caplog.set_level("DEBUG")
     answer = await tasks.server.rest.post(f"{tasks.path}/key", json={"confirm": tasks.agent["name"]})
@@ -539,40 +424,6 @@ async def test_there_is_no_key_before_there_is_a_database(shelf):
     assert answer[:2] == (404, "data_not_found")
 
 
-async def test_with_another_device_key_it_is_locked_and_not_lost(backend_settings):
-    settings = backend_settings | {"store_encryption": False}
-    async with a_shelf(settings, device_key="11" * 32) as shelf:
-        await shelf.call("POST", "/import", json={"table": "tasks", "text": TASKS})
-    take_any_key(settings)
-    async with a_shelf(settings, device_key="22" * 32) as shelf:
-        found = await shelf.call("GET")
-        assert (found["state"], found["used_bytes"], found["tables"]) == ("locked", None, [])
-        for method, path, body in (
-            ("GET", "/schema", None),
-            ("GET", "/tables/tasks/rows", None),
-            ("GET", "/changelog", None),
-            ("POST", "/query", {"sql": "SELECT 1"}),
-            ("POST", "/tables/tasks/rows", {"rows": [{"title": "evil"}]}),
-            ("POST", "/rotate-key", None),
-        ):
-            status, code, _, message = await shelf.refused(method, path, json=body)
-            assert (status, code) == (409, "database_locked"), path
-            assert "recovery key" in message
-        assert (await shelf.call("GET"))["in_flight"] == 0
-    take_any_key(settings)
-    async with a_shelf(settings, device_key="11" * 32) as shelf:
-        assert (await shelf.call("GET"))["state"] == "open"
-        assert await shelf.titles() == ["milk", "bread", "tea"]
-
-
-async def test_a_new_key_changes_nothing_but_the_key(tasks):
-    key = next(tasks.folder.rglob("db.key"))
-    before = key.read_bytes()
-    assert await tasks.call("POST", "/rotate-key") == {"ok": True}
-    assert key.read_bytes() != before
-    assert await tasks.titles() == ["milk", "bread", "tea"]
-
-
 async def test_erasing_takes_the_agents_name_and_then_leaves_nothing(tasks):
     status, code, field, message = await tasks.refused("DELETE", json={"confirm": "yes"})
     assert (status, code, field) == (400, "not_confirmed", "confirm")
@@ -590,31 +441,3 @@ async def test_without_the_toolset_people_still_read_what_is_there(tasks):
     found = await tasks.call("GET")
     assert (found["is_on"], found["state"], found["tables"][0]["rows"]) == (False, "open", 3)
     assert await tasks.titles() == ["milk", "bread", "tea"]
-
-
-async def test_a_stranger_finds_no_database_and_no_run_to_undo(tasks):
-    run = await tasks.let_agent("db_insert", table="tasks", rows=[{"title": "salt", "cost": 1}])
-    stranger = await tasks.server.add_user()
-    async with tasks.server.client(stranger) as client:
-        for method, path, body in (
-            ("GET", tasks.path, None),
-            ("GET", f"{tasks.path}/tables/tasks/rows", None),
-            ("GET", f"{tasks.path}/tables/tasks/export", None),
-            ("POST", f"{tasks.path}/query", {"sql": "SELECT * FROM tasks"}),
-            ("POST", f"{tasks.path}/tables/tasks/rows/delete", {"row_ids": [1]}),
-            ("DELETE", tasks.path, {"confirm": tasks.agent["name"]}),
-            ("POST", f"/runs/{run}/undo-data", None),
-        ):
-            answer = await client.request(method, path, json=body)
-            assert answer.status_code == 404, path
-            assert "milk" not in answer.text
-        [own] = (await client.get("/agents")).json()["agents"]
-        assert (await client.get(f"/agents/{own['id']}/db")).json()["state"] == "none"
-    assert await tasks.titles() == ["milk", "bread", "tea", "salt"]
-
-
-async def test_two_edits_at_once_both_get_through(tasks):
-    body = {"rows": [{"title": "salt"}]}
-    await asyncio.gather(*(tasks.call("POST", "/tables/tasks/rows", json=body) for _ in range(8)))
-    assert (await tasks.rows())["total"] == 11
-    assert (await tasks.call("GET", "/verify"))["intact"]

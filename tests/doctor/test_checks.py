@@ -21,7 +21,7 @@ import asyncpg
 import pytest
 
 from openai_server import chunk, event
-from small_disk import small_disk
+from small_disk import fill, small_disk
 from terminal import Terminal
 from upgrade.old_data import copy_old_data
 from used_data import Place
@@ -277,6 +277,23 @@ def test_a_data_directory_that_is_read_only(tmp_path):
         assert "damaged" not in f"{found['database']}"
         assert "key" not in f"{found['database']['advice']}"
         subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
+        assert doctor.wrong("--quick") == {}
+
+
+def test_a_store_on_a_disk_that_filled_up_is_not_called_damaged(tmp_path):
+    with small_disk("100m") as disk:
+        doctor = Doctor(tmp_path, WAKEFUL_DATA_DIR=str(disk / "data"))
+        with doctor.place.served():
+            pass
+        fill(disk / "ballast")
+        assert "damaged" not in doctor.wrong("--quick")["database"]
+        rotated = doctor.run("key", "rotate")
+        assert (rotated.returncode, "is full" in rotated.stderr) == (1, True)
+        advice = doctor.wrong("--quick")
+        assert "damaged" not in advice["database"]
+        assert "`wakeful key rotate`" in advice["database"]
+        (disk / "ballast").unlink()
+        assert doctor.run("key", "rotate").returncode == 0
         assert doctor.wrong("--quick") == {}
 
 

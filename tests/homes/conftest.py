@@ -10,9 +10,7 @@ from harness import Harness
 async def harness(tmp_path, swept_postgres_url):
     """A world whose own node is here."""
     settings = {"data_dir": tmp_path / "here", "config_dir": tmp_path / "config", "database_url": swept_postgres_url}
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         yield harness
 
 

@@ -382,19 +382,9 @@ async def test_tables_of_a_damaged_database_that_can_be_read_are_exported(harnes
 # ── Keys ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_node_with_another_device_key_is_refused_at_its_start(harness, agent, tmp_path):
-    stranger = harness.another_node(data_dir=tmp_path / "there", config_dir=tmp_path / "other-config")
-    with pytest.raises(Unavailable, match="device key") as refused:
-        async with stranger.opened():
-            pass
-    assert refused.value.code == "other_device_key"
-
-
 async def test_a_rotated_device_key_opens_the_homes(tmp_path, swept_postgres_url):
     settings = {"data_dir": tmp_path / "here", "config_dir": tmp_path / "config", "database_url": swept_postgres_url}
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         agent = await harness.add_agent(toolsets=("database",))
         await run(harness.node, agent, "create_table", name="tasks", purpose="x", columns=COLUMNS)
         await add(harness.node, agent, "a")

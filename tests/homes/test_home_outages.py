@@ -25,11 +25,9 @@ async def line(swept_postgres_url):
 
 @pytest.fixture
 async def harness(line, tmp_path):
-    async with line.laid() as url:
-        harness = Harness({"data_dir": tmp_path, "config_dir": tmp_path, "database_url": url})
-        async with harness.node.opened():
-            await harness.settle_in()
-            yield harness
+    settings = {"data_dir": tmp_path, "config_dir": tmp_path}
+    async with line.laid() as url, Harness(settings | {"database_url": url}).opened() as harness:
+        yield harness
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 
 from harness import HOUR, MINUTE, NOON, SECOND, Harness, doing
+from wakeful.core import device_key
 from wakeful.datadir.device_key import device_key_of
-from wakeful.hooks import rules, schemes, secrets
+from wakeful.hooks import rules, schemes
 from wakeful.hooks.rules import BadSignature, DeliveryReused, TooManyDeliveries, UnknownHook
 
 pytestmark = pytest.mark.both_stores
@@ -20,9 +21,7 @@ PING = b'{"zen": "Keep it logically awesome.", "hook_id": 1, "hook": {}}'
 
 @pytest.fixture
 async def harness(backend_settings):
-    harness = Harness(backend_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings).opened() as harness:
         yield harness
 
 
@@ -114,9 +113,7 @@ async def test_a_used_id_with_another_body_is_refused_with_one_notice(harness):
 
 
 async def test_racing_duplicates_on_two_nodes_start_one_run(backend_settings):
-    harness = Harness(backend_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings).opened() as harness:
         sender = await a_hook(harness)
         if not harness.node.store.is_shared:  # one process has an embedded store; its tasks race
             nodes = [harness.node]
@@ -133,9 +130,7 @@ async def test_racing_duplicates_on_two_nodes_start_one_run(backend_settings):
 
 
 async def test_a_crash_after_the_answer_loses_nothing(backend_settings):
-    harness = Harness(backend_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings).opened() as harness:
         received = await (await a_hook(harness)).send()
     harness.node = harness.another_node()  # the process is gone, and nothing had turned
     async with harness.node.opened():
@@ -213,8 +208,8 @@ async def test_secrets_are_encrypted_and_bound_to_their_hook(harness):
     stored = (await harness.node.services.hooks.get(sender.hook.id, harness.user.id)).secret
     assert sender.secret not in stored
     key = device_key_of(harness.node.settings)
-    assert secrets.decrypt_secret(key, stored, sender.hook.id) == sender.secret
-    assert secrets.decrypt_secret(key, stored, "another hook") is None
+    assert device_key.decrypt_secret(key, stored, sender.hook.id) == sender.secret
+    assert device_key.decrypt_secret(key, stored, "another hook") is None
 
 
 async def test_a_burst_is_folded_into_one_run(harness):

@@ -4,7 +4,6 @@ import pytest
 
 from wakeful.core.clock import ManualClock
 from wakeful.core.identity import TooManyTries
-from wakeful.http import tries as limits
 from wakeful.http.tries import MAX_ADDRESSES, MAX_FROM_ALL, MAX_FROM_ONE, Tries
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -67,7 +66,7 @@ def test_while_everyone_is_wrong_each_new_address_still_has_one_try(tries):
 
 
 def test_it_remembers_a_bounded_number_of_addresses(tries, monkeypatch):
-    monkeypatch.setattr(limits, "MAX_ADDRESSES", 50)
+    monkeypatch.setattr("wakeful.http.tries.MAX_ADDRESSES", 50)
     for number in range(60):
         tries.count(f"10.1.0.{number}")
     assert len(tries.by_address) == 50 < MAX_ADDRESSES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakeful.http.proxies import BehindProxies, TrustedProxies
+from wakeful.http.hosts import BehindProxies, TrustedProxies
 
 PROXY, CLIENT = "10.0.0.1", "203.0.113.7"
 

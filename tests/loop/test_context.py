@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wakeful.core.types import Message
-from wakeful.loop.context import blocks, keep_from, measure, shorten, tokens_in, view
-from wakeful.loop.transcript import to_model
+from wakeful.loop.context import blocks, keep_from, measure, shorten, to_model, tokens_in, view
 
 WINDOW = 1_000
 

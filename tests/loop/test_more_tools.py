@@ -1,7 +1,7 @@
 import pytest
 
 from wakeful.core.types import Message
-from wakeful.loop.more_tools import ALWAYS, MORE_TOOLS, WANTED, fold_tools, tokens_of_tool, wanted_tools
+from wakeful.loop.tools import ALWAYS, MORE_TOOLS, WANTED, fold_tools, tokens_of_tool, wanted_tools
 from wakeful.toolbox.registry import Arguments, Tool
 
 

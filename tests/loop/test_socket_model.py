@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from live_server import Patient, Tap, Timer, assert_consecutive, eventually, kinds, of_kind, running_server, text_of
-from openai_server import call, calls, chunk, hang, hang_up, refuse, reply, say, stream, text, thinking, usage
+from live_server import Tap, assert_consecutive, eventually, kinds, of_kind, running_server
+from openai_server import call, calls, chunk, hang_up, refuse, reply, say, stream, text, usage
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 READ = ("read_file", '{"path": "a.txt"}')
@@ -77,18 +77,6 @@ async def test_an_agent_that_may_not_book_is_not_shown_how(server, client):
     assert "schedule_recall" not in {tool["function"]["name"] for tool in server.provider.last["tools"]}
 
 
-async def test_images_are_sent_as_data_uris(server, session, client):
-    encoded = base64.b64encode(PNG).decode()
-    server.provider.then(say("A picture."))
-    await client.ask("What is this?", images=[encoded, f"data:image/png;base64,{encoded}"])
-    _, user = server.provider.last["messages"]
-    assert user["content"] == [
-        {"type": "text", "text": "What is this?"},
-        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{encoded}"}},
-        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{encoded}"}},
-    ]
-
-
 async def test_only_the_images_of_the_latest_messages_are_sent_again(server, client):
     encoded = base64.b64encode(PNG).decode()
     for number in range(4):
@@ -118,14 +106,6 @@ async def test_calls_and_their_results_are_sent_back_in_their_order(server, clie
         ("tool", "c1", results[0]),
         ("tool", "c2", results[1]),
     ]
-
-
-async def test_the_whole_conversation_is_sent_with_each_message(server, client):
-    server.provider.then(say("One."), say("Two."))
-    await client.ask("First")
-    await client.ask("Second")
-    told = [(message["role"], message["content"]) for message in server.provider.last["messages"][1:]]
-    assert told == [("user", "First"), ("assistant", "One."), ("user", "Second")]
 
 
 async def test_the_key_goes_to_the_provider_and_nowhere_else(settings):
@@ -161,12 +141,6 @@ async def test_several_calls_of_one_turn_are_made_one_after_the_other(server, cl
     assert frames[-1]["tool_call_count"] == 3
 
 
-async def test_arguments_that_come_in_pieces_are_put_together(server, client):
-    server.provider.then(calls(*call("write_file", '{"path": "a', '.txt", "con', 'tent": "x"}')), say("Done."))
-    frames = await client.ask("Write")
-    assert of_kind(frames, "tool_started")[0]["args"] == {"path": "a.txt", "content": "x"}
-
-
 @pytest.mark.parametrize("arguments", ['{"path": "a.t', "[1, 2]", '"a.txt"', "nonsense"])
 async def test_arguments_that_are_no_object_are_the_models_to_correct(server, session, client, arguments):
     server.provider.then(calls(*call("read_file", arguments, id="c1")), say("Sorry."))
@@ -175,36 +149,6 @@ async def test_arguments_that_are_no_object_are_the_models_to_correct(server, se
     [called] = of_kind(frames, "tool_call")
     assert (called["success"], called["metadata"]["code"]) == (False, "bad_arguments")
     assert server.provider.last["messages"][-1]["content"] == called["result"]
-
-
-async def test_a_field_that_no_tool_takes_is_named(server, client):
-    server.provider.then(calls(*call("read_file", '{"path": "a.txt", "colour": "red"}')), say("Sorry."))
-    [called] = of_kind(await client.ask("Read"), "tool_call")
-    assert called["success"] is False
-    assert "colour" in called["result"]
-
-
-async def test_a_tool_that_is_not_there_is_answered_with_those_that_are(server, client):
-    server.provider.then(calls(*call("read_fle", "{}")), say("Sorry."))
-    [called] = of_kind(await client.ask("Read"), "tool_call")
-    assert (called["success"], called["metadata"]["code"]) == (False, "unknown_tool")
-    assert "Did you mean 'read_file'?" in called["result"]
-
-
-async def test_reasoning_under_another_name_is_understood_too(server, client):
-    server.provider.then(stream(*thinking("Hm.", field="reasoning"), *text("Yes.")))
-    assert text_of(await client.ask("Well?"), "thinking_delta") == "Hm."
-
-
-async def test_a_provider_that_is_busy_is_asked_again_after_the_time_it_names(server, client):
-    server.provider.then(refuse(429, "Slow down", {"Retry-After": "1"}), say("Now."))
-    async with Timer() as timer:
-        frames = await client.ask("Hello?")
-    assert kinds(frames) == ["stream_start", "waiting", "stream_delta", "stream_end"]
-    told = {"for": "model", "reason": "Slow down (HTTP 429)", "retry_in": 1.0}
-    assert frames[1].items() >= told.items()
-    assert frames[-1]["content"] == "Now."
-    assert timer.seconds >= 1.0
 
 
 @pytest.mark.parametrize("answer", [refuse(503, "Overloaded"), refuse(500, "Oops"), hang_up])
@@ -218,38 +162,10 @@ async def test_a_fault_that_may_pass_is_shown_as_waiting(settings, answer):
     assert_consecutive(frames)
 
 
-async def test_when_the_retries_are_used_up_the_run_fails_with_the_providers_words(settings):
-    async with running_server(settings, patient=Patient(retries=2)) as server:
-        session = await server.session()
-        server.provider.then(*[refuse(500, "The hamster died.")] * 3)
-        async with server.watch(session) as client:
-            frames = await client.ask("Hello?")
-    assert kinds(frames) == ["stream_start", "waiting", "error"]
-    assert frames[-1]["code"] == "model_busy"
-    assert "The hamster died." in frames[-1]["message"]
-
-
-@pytest.mark.parametrize("status", [400, 401, 403, 404])
-async def test_a_fault_that_will_not_pass_is_not_tried_again(server, client, status):
-    server.provider.then(refuse(status, "Never."))
-    frames = await client.ask("Hello?")
-    assert frames[-1]["code"] == "model_failed"
-    assert "Never." in frames[-1]["message"]
-    assert str(status) in frames[-1]["message"]
-
-
 async def test_a_page_instead_of_an_answer_is_an_error_in_the_run(server, client):
     server.provider.then(reply(200, b"<html>Welcome to the hotel's wifi</html>", {"Content-Type": "text/html"}))
     frames = await client.ask("Hello?")
     assert frames[-1]["type"] == "error"
-
-
-async def test_half_a_stream_is_an_error_and_is_not_tried_again(server, session, client):
-    server.provider.then(stream(*text("Half"), finish=None, done=False))
-    frames = await client.ask("Hello?")
-    assert kinds(frames) == ["stream_start", "stream_delta", "error"]
-    assert frames[-1]["code"] == "model_cut_off"
-    assert (await server.messages(session))[-1]["is_cut_off"] is True
 
 
 async def test_half_a_tool_call_is_not_made(server, session, client):
@@ -257,28 +173,6 @@ async def test_half_a_tool_call_is_not_made(server, session, client):
     frames = await client.ask("Hello?")
     assert kinds(frames) == ["stream_start", "error"]
     assert list((await server.folder()).rglob("a.txt")) == []
-
-
-async def test_a_provider_that_says_nothing_is_given_up(settings):
-    async with running_server(settings, patient=Patient(first=0.2, retries=1)) as server:
-        session = await server.session()
-        server.provider.then(hang, hang)
-        async with server.watch(session) as client:
-            frames = await client.ask("Hello?")
-    assert kinds(frames) == ["stream_start", "waiting", "error"]
-    assert frames[-1]["code"] == "model_busy"
-    assert "within 0.2 s of the request. It was asked 2 times" in frames[-1]["message"]
-
-
-async def test_a_provider_that_falls_silent_is_given_up_and_its_words_are_kept(settings):
-    async with running_server(settings, patient=Patient(between=0.2)) as server:
-        session = await server.session()
-        server.provider.then(stream(*text("Well"), 30.0))
-        async with server.watch(session) as client:
-            frames = await client.ask("Hello?")
-        assert kinds(frames) == ["stream_start", "stream_delta", "error"]
-        assert frames[-1]["code"] == "model_cut_off"
-        assert (await server.messages(session))[-1]["content"] == "Well"
 
 
 async def test_an_error_in_the_middle_of_a_stream_is_told_in_the_providers_words(server, client):
@@ -355,32 +249,6 @@ async def test_the_limit_of_model_calls_ends_the_run_well_with_a_note(server, se
     assert (last["note"], last["content"]) == ("iteration_limit", frames[-1]["content"])
     [run] = await server.runs_of(session)
     assert (run["status"], run["reason"]) == ("success", "iteration_limit")
-
-
-async def test_the_token_budget_of_a_run_is_overshot_by_one_call_at_most(server, session, client):
-    await server.change_agent(budgets={"run_tokens": 100})
-    server.provider.then(
-        stream(*write("a.txt", id="c1"), usage(50, 40), finish="tool_calls"),
-        stream(*write("b.txt", id="c2"), usage(50, 40), finish="tool_calls"),
-    )
-    frames = await client.ask("Go on and on")
-    assert "budget" in frames[-1]["content"]
-    run = await server.run(frames[0]["run_id"])
-    assert (run["status"], run["reason"]) == ("success", "budget")
-    assert (run["usage"]["model_calls"], run["usage"]["input_tokens"], run["usage"]["output_tokens"]) == (2, 100, 80)
-
-
-async def test_the_token_budget_of_a_day_holds_over_runs_and_sessions(server, session, client):
-    await server.change_agent(budgets={"day_tokens": 100})
-    server.provider.then(stream(*text("One."), usage(50, 40)), stream(*text("Two."), usage(50, 40)))
-    assert (await client.ask("One"))[-1]["content"] == "One."
-    other = await server.session()
-    async with server.watch(other) as second:
-        assert (await second.ask("Two"))[-1]["content"] == "Two."
-        third = await second.ask("Three")
-    assert "budget" in third[-1]["content"]
-    assert (await server.run(third[0]["run_id"]))["reason"] == "budget"
-    assert len(server.provider.requests) == 2
 
 
 async def test_the_same_call_with_the_same_result_three_times_breaks_the_run_off(server, session, client):

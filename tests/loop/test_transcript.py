@@ -15,7 +15,7 @@ from pydantic_ai.messages import (
 )
 
 from wakeful.core.types import Message
-from wakeful.loop.transcript import INTERRUPTED, open_calls, to_data, to_model
+from wakeful.loop.context import INTERRUPTED, open_calls, to_data, to_model
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from wakeful.config.settings import ConfigError, load_settings
-from wakeful.core.tool_names import BUILT_IN, ambiguous_names, may_be_of, plain_name, tool_name
+from wakeful.core.labels import BUILT_IN, ambiguous_names, may_be_of, plain_name, tool_name
 from wakeful.mcp.rules import McpServer, hide_secrets
 from wakeful.mcp.servers import _describe
 

@@ -5,7 +5,7 @@ import shlex
 import pytest
 import yaml
 
-from wakeful.mcp_server.clients import CLIENTS, Access
+from wakeful.mcp_server.commands import CLIENTS, Access
 
 
 @pytest.mark.parametrize("token", ["wkf_1-a_b", "x'; touch /tmp/pwned; '", "x\n      cmd: sh\n  evil: {cmd: sh}"])

@@ -309,14 +309,6 @@ async def test_the_same_booking_within_a_minute_is_a_retry_without_a_key_too(ser
     assert not other.structured_content["repeated"]
 
 
-async def test_retries_of_one_key_at_the_same_time_book_once(server, client):
-    asked = {"instructions": TODO, "when": "in 10 minutes", "key": "k"}
-    booked = await asyncio.gather(*[client.call_tool("book_wake", asked) for _ in range(5)])
-    assert len({each.structured_content["wake_id"] for each in booked}) == 1
-    assert sorted(each.structured_content["repeated"] for each in booked) == [False, True, True, True, True]
-    assert len((await server.call("GET", "/sessions"))["sessions"]) == 1
-
-
 async def test_a_booking_appears_live_with_its_token(server, client):
     async with server.watch_events() as events:
         booked = await client.call_tool("book_wake", {"instructions": TODO, "when": "1h"})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakeful.models.limits import largest_output, output_limit
+from wakeful.models.by_name import largest_output, output_limit
 
 
 @pytest.mark.parametrize(

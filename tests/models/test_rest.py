@@ -258,12 +258,6 @@ async def test_a_wrong_id_is_refused_with_the_nearest_and_saved_only_unchecked(m
     assert made["model"] == "smal"
 
 
-async def test_a_wrong_provider_is_refused_with_the_nearest(models):
-    status, error = await refused(models, "POST", "/models", json={"provider": "olama", "model": "x"})
-    assert (status, error["code"]) == (400, "no_such_provider")
-    assert "the nearest is 'ollama'" in error["message"]
-
-
 @pytest.mark.parametrize("name", ["demo", "providers", "With Blank", "a:b", "-x", "ä"])
 async def test_a_reserved_or_odd_name_is_refused(models, endpoint, name):
     status, _ = await refused(models, "POST", "/models", json=body_of(endpoint, name=name))

@@ -2,7 +2,7 @@ from time import process_time
 
 import pytest
 
-from wakeful.models.text_calls import has_text_call
+from wakeful.models.rules import has_text_call
 
 TOOLS = ("read_file", "list_files", "run_command", "db_query", "fetch_url")
 

@@ -101,12 +101,3 @@ async def _drains(server):
 
 async def _not(ask_):
     return not await ask_()
-
-
-async def test_an_embedded_store_has_one_node(tmp_path):
-    settings = {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "node_name": "alone"}
-    async with running_server(settings) as server:
-        [only] = (await server.call("GET", "/nodes"))["nodes"]
-        assert (only["name"], only["agents"], only["is_alive"]) == ("alone", 1, True)
-        answer = await server.rest.post(f"/nodes/{only['id']}/drain")
-        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "only_node")

@@ -29,9 +29,7 @@ def settings(tmp_path, swept_postgres_url):
 @pytest.fixture
 async def harness(settings):
     """A world whose own node is named `one`."""
-    harness = Harness(settings | {"node_name": "one"})
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings | {"node_name": "one"}).opened() as harness:
         yield harness
 
 
@@ -103,9 +101,9 @@ async def test_a_run_has_the_name_of_the_node_that_executed_it(harness, two):
 
 
 async def test_an_embedded_store_has_one_node_that_cannot_drain(tmp_path):
-    harness = Harness({"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "node_name": "alone"})
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(
+        {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "node_name": "alone"}
+    ).opened() as harness:
         [node] = await harness.node.services.nodes.list(owner_of(harness))
         assert (node.name, node.agents) == ("alone", 1)
         with pytest.raises(OnlyNode):

@@ -17,8 +17,7 @@ async def harness(backend_settings, request):
     given = getattr(request, "param", {"retention_runs_days": 31, "retention_sessions_days": 31})
     harness = Harness(backend_settings | given)
     harness.executor.default = answer
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with harness.opened():
         yield harness
 
 

@@ -29,9 +29,7 @@ def _small(monkeypatch):
 @pytest.fixture
 async def harness(backend_settings):
     await lay_out(backend_settings)
-    harness = Harness(backend_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings).opened() as harness:
         yield harness
 
 

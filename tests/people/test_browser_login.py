@@ -69,23 +69,6 @@ async def test_the_cookie_in_any_other_place_opens_nothing(doors, login):
     ]
 
 
-async def test_the_page_secret_alone_opens_nothing(doors, login):
-    secret = login.page_secret
-    async with doors.client(headers=OURS) as thief:
-        answers = [
-            await thief.get("/me", headers={PAGE_HEADER: secret}),
-            await thief.get("/me", headers={"cookie": f"{COOKIE}={secret}", PAGE_HEADER: secret}),
-            await thief.get("/me", headers={"authorization": f"Bearer {secret}"}),
-        ]
-    assert {answer.status_code for answer in answers} == {401}
-
-
-async def test_the_secret_of_another_login_does_not_fit(doors, login):
-    other = await doors.log_in()
-    async with doors.client(cookies={COOKIE: login.cookie}, headers={PAGE_HEADER: other.page_secret}) as client:
-        assert code_of(await client.get("/me")) == "page_secret_missing"
-
-
 async def test_the_cookie_opens_no_socket_in_any_place(doors, login):
     async with asgi_server(doors.gate) as port:
         origin, kept = f"http://127.0.0.1:{port}", {"Cookie": f"{COOKIE}={login.cookie}"}
@@ -144,14 +127,6 @@ async def test_a_ticket_is_for_get_alone(page, nobody):
     for method in ("POST", "DELETE", "HEAD", "OPTIONS"):
         assert (await nobody.request(method, path)).status_code == 401
     assert (await nobody.get(path)).status_code == 200
-
-
-async def test_tickets_of_sockets_and_downloads_are_not_the_same(doors, page, nobody):
-    for_socket = (await page.post("/ws-ticket")).json()["ticket"]
-    for_download = (await ticketed(page, "/ws/who")).partition("ticket=")[2]
-    assert (await nobody.get("/me", params={"ticket": for_socket})).status_code == 401
-    async with asgi_server(doors.gate) as port:
-        assert await refusal(port, query=f"?ticket={for_download}") == (401, "wrong_pass")
 
 
 async def test_a_revoked_logins_tickets_get_nothing(page, nobody):

@@ -68,15 +68,6 @@ async def test_a_revoked_token_opens_nothing_on_any_node(place, nobody):
     assert await open_socket(place.door, f"/ws/events?ticket={waiting}") == WRONG_PASS
 
 
-async def test_another_persons_token_does_not_open_a_session(place):
-    session, theirs = await place.home.session(), await place.home.add_user()
-    async with place.door.client(theirs) as client:
-        assert code_of(await client.get(f"/sessions/{session}")) == (404, "no_such_session")
-    bearer = {"Authorization": f"Bearer {theirs}"}
-    assert await open_socket(place.door, f"/ws/sessions/{session}", bearer) == 4004
-    assert await open_socket(place.door, f"/ws/sessions/{session}", bearer | {"Cookie": "wakeful=x"}) == 4004
-
-
 async def test_a_ticket_that_is_used_old_or_for_something_else_opens_nothing(place, nobody, monkeypatch):
     path = f"/ws/sessions/{await place.home.session()}"
     used = await ticket(place.home)

@@ -267,9 +267,7 @@ async def test_a_held_run_goes_on_from_its_last_saved_step(harness):
 
 
 async def test_a_held_run_survives_a_crash_of_the_server(backend_settings):
-    harness = Harness(backend_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings).opened() as harness:
         wake = await hold(harness)
     harness.executor.by_wake.clear()
     harness.node = harness.another_node()
@@ -372,9 +370,7 @@ async def test_a_wake_whose_slot_is_taken_meanwhile_fails_and_is_told(harness):
 
 
 async def test_without_a_hold_an_outage_fails_a_once_wake_at_once(backend_settings):
-    harness = Harness(backend_settings | {"outage_hold_seconds": 0})
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings | {"outage_hold_seconds": 0}).opened() as harness:
         assert (await hold(harness)).status == "failed"
 
 

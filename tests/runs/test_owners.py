@@ -25,9 +25,7 @@ async def run_of(harness, wake):
 
 
 async def test_what_is_unfinished_is_given_back_at_once_and_does_not_count_as_an_attempt(backend_settings):
-    harness = Harness(backend_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings).opened() as harness:
         wake = await harness.book(at=NOON)
         gate = harness.gate()
 
@@ -57,9 +55,7 @@ async def test_a_node_that_goes_down_takes_nothing_new(harness):
 
 
 async def test_any_number_of_graceful_restarts_leaves_all_attempts(backend_settings):
-    harness = Harness(backend_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings).opened() as harness:
         wake = await harness.book(at=NOON)
     for _ in range(5):
         harness.node = harness.another_node()
@@ -166,9 +162,7 @@ async def test_two_owners_never_hold_the_same_run(harness, owners):
 
 
 async def test_at_start_an_embedded_store_takes_back_at_once_what_a_dead_process_held(tmp_path):
-    harness = Harness({"data_dir": tmp_path, "config_dir": tmp_path})
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness({"data_dir": tmp_path, "config_dir": tmp_path}).opened() as harness:
         wake = await harness.book(at=NOON)
         harness.executor.by_wake[wake.id] = harness.gate()
         await harness.turn()
@@ -183,9 +177,9 @@ async def test_at_start_an_embedded_store_takes_back_at_once_what_a_dead_process
 
 
 async def test_at_start_a_shared_store_leaves_other_nodes_their_leases(postgres_url, tmp_path):
-    harness = Harness({"database_url": postgres_url, "data_dir": tmp_path, "config_dir": tmp_path})
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(
+        {"database_url": postgres_url, "data_dir": tmp_path, "config_dir": tmp_path}
+    ).opened() as harness:
         wake = await harness.book(at=NOON)
         gate = harness.executor.by_wake[wake.id] = harness.gate()
         await harness.turn()
@@ -197,9 +191,9 @@ async def test_at_start_a_shared_store_leaves_other_nodes_their_leases(postgres_
 
 
 async def test_another_node_takes_over_and_the_stale_ones_finish_is_refused(postgres_url, tmp_path):
-    harness = Harness({"database_url": postgres_url, "data_dir": tmp_path, "config_dir": tmp_path})
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(
+        {"database_url": postgres_url, "data_dir": tmp_path, "config_dir": tmp_path}
+    ).opened() as harness:
         wake = await harness.book(at=NOON)
         gate = harness.executor.by_wake[wake.id] = harness.gate()
         await harness.turn()
@@ -217,9 +211,7 @@ async def test_another_node_takes_over_and_the_stale_ones_finish_is_refused(post
 
 
 async def test_an_overdue_day_of_downtime_loses_nothing_that_was_queued(backend_settings):
-    harness = Harness(backend_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings).opened() as harness:
         wakes = [await harness.book(kind=kind, at=NOON) for kind in ("recall", "message", "session", "next_run")]
         await harness.node.engine.scheduler.turn()
     harness.node = harness.another_node()

@@ -203,9 +203,7 @@ async def test_presence_is_renewed_as_long_as_a_socket_is_open_and_ends_with_its
 
 
 async def test_after_a_restart_the_run_is_taken_when_its_hold_ends(backend_settings):
-    harness = Harness(backend_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings).opened() as harness:
         session = await harness.session()
         async with watching(harness, session):
             wakes, gate = await book_three(harness, session)

@@ -82,14 +82,6 @@ async def test_a_message_sent_on_each_end_goes_before_the_queue(server, session,
         assert await send_on_end(server, client, session, door)
 
 
-async def test_a_message_during_a_run_is_still_refused(server, session, client):
-    tap = await book_queue(server, session)
-    await client.until("stream_start")
-    await client.say("Me!")
-    assert (await client.until("error"))[-1]["code"] == "session_busy"
-    tap.end()
-
-
 async def test_the_socket_may_be_open_on_another_node(postgres_url, tmp_path):
     place = {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "database_url": postgres_url}
     async with (

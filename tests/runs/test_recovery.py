@@ -174,16 +174,6 @@ async def test_a_run_that_kills_the_process_does_not_use_up_the_others_attempts(
     ] * 2
 
 
-async def test_a_pause_does_not_keep_a_run_that_had_begun_from_coming_back(harness):
-    held_up = await harness.add_agent()
-    first = await harness.book(agent=held_up, at=NOON)
-    second = await harness.book(at=NOON + SECOND)
-    await crash_at_work(harness, at=NOON + SECOND, wakes=[first, second])
-    await harness.node.pauses.pause(harness.user.id, held_up.id, None)
-    await harness.turn_at(NOON + MINUTE)
-    assert [(await run_of(harness, wake)).status for wake in (first, second)] == ["success", "success"]
-
-
 async def test_chat_runs_come_back_one_at_a_time_too(harness):
     sessions = [await harness.session() for _ in range(3)]
     gate = harness.executor.default = harness.gate()

@@ -200,9 +200,10 @@ async def test_an_executor_is_closed_when_its_run_is_cut_off(harness):
 async def test_a_run_that_another_node_took_back_and_its_own_node_claims_again_is_carried_out_once_more(harness):
     """A node suspended in the middle of a run: the old execution is dropped, the new one counts."""
     wake = await harness.book(at=NOON)
-    dropped = []
+    has_begun, dropped = asyncio.Event(), []
 
     async def hang(run):
+        has_begun.set()
         try:
             await asyncio.sleep(60)
         finally:
@@ -211,7 +212,7 @@ async def test_a_run_that_another_node_took_back_and_its_own_node_claims_again_i
     harness.executor.by_wake[wake.id] = doing(hang)
     await harness.node.engine.scheduler.turn()
     await harness.node.engine.runner.turn()
-    await asyncio.sleep(0.05)
+    await has_begun.wait()
     del harness.executor.by_wake[wake.id]
     harness.clock.set(NOON + DAY)
     node = harness.node

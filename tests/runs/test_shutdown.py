@@ -13,8 +13,7 @@ pytestmark = pytest.mark.both_stores
 async def test_stopped_at_any_moment_it_holds_nothing(backend_settings, turns):
     harness = Harness(backend_settings | {"max_headless_runs": 50})
     harness.executor.default = harness.gate()
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with harness.opened():
         wakes = [await harness.book(call_type="immediate") for _ in range(20)]
         await harness.node.engine.scheduler.turn()
         await harness.node.engine.start()
@@ -42,8 +41,7 @@ async def test_a_claim_that_is_under_way_is_awaited_and_given_back(backend_setti
         return await asyncio.shield(carried_out[-1])
 
     runner.claims.claim = claim_whoever_waits
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with harness.opened():
         wake = await harness.book(call_type="immediate")
         await harness.node.engine.scheduler.turn()
         await harness.node.engine.start()

@@ -15,12 +15,17 @@ async def stop(harness, run, node=None):
     return await (node or harness.node).runs.stop(run.id, harness.user.id)
 
 
+working: set[str] = set()  # the runs that have come to where they wait
+
+
 async def heed(run, steps, stop):
     yield StepSaved(role="assistant", content="Working")
+    working.add(run.id)
     await stop.wait()
 
 
 async def ignore(run):
+    working.add(run.id)
     await asyncio.sleep(60)
 
 
@@ -32,7 +37,11 @@ async def at_work(harness, script, **request):
     await harness.node.engine.runner.turn()
     [run] = await harness.runs_of(wake)
     assert run.status == "running"
-    await asyncio.sleep(0.05)
+
+    async def is_working():
+        return run.id in working
+
+    await eventually(is_working)
     return wake, run
 
 
@@ -145,9 +154,7 @@ async def test_a_run_whose_process_died_before_it_could_stop_is_stopped_not_resu
 
 
 async def test_a_run_given_back_before_it_could_stop_is_asked_again_before_it_does_anything(backend_settings):
-    harness = Harness(backend_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings).opened() as harness:
         wake, run = await at_work(harness, doing(ignore))
         await stop(harness, run)
         await harness.node.engine.runner.drain()
@@ -166,9 +173,9 @@ async def test_a_run_given_back_before_it_could_stop_is_asked_again_before_it_do
 
 
 async def test_stop_reaches_a_run_on_another_node(postgres_url, tmp_path):
-    harness = Harness({"database_url": postgres_url, "data_dir": tmp_path, "config_dir": tmp_path})
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(
+        {"database_url": postgres_url, "data_dir": tmp_path, "config_dir": tmp_path}
+    ).opened() as harness:
         _, run = await at_work(harness, doing(ignore))
         other = harness.another_node()
         await harness.node.engine.start()

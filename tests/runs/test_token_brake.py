@@ -9,7 +9,7 @@ import pytest
 from asgi_client import opened_rest
 from harness import HOUR, MINUTE, NOON, SECOND
 from wakeful.core.labels import TokenBraked, Via
-from wakeful.runs.brake import SIDE_REQUESTS
+from wakeful.runs.service import SIDE_REQUESTS
 from wakeful.timing.next_run_request import NextRunRequest
 from wakeful.timing.recall_request import RecallRequest
 from wakeful.timing.schedule_request import ScheduleRequest

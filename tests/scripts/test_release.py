@@ -60,8 +60,7 @@ def test_the_check_names_everything_that_is_forgotten(release, checkout):
     assert "tests/data/9.0 is missing" in problems
     readme = checkout / "README.md"
     readme.write_text(re.sub(r"(?m)^(## What works today: ).*$", r"\g<1>9.0", readme.read_text()))
-    for found in re.findall(r"^## (\d+\.\d+)\.\d+", (checkout / "CHANGELOG.md").read_text(), re.MULTILINE):
-        (checkout / "tests/data" / found).mkdir(parents=True, exist_ok=True)  # a minor version has several releases
+    (checkout / "tests/data/9.0").mkdir(parents=True)  # data that no version starts on any more is deleted
     assert list(release.check(checkout)) == []
 
 

@@ -21,9 +21,7 @@ pytestmark = pytest.mark.both_stores
 async def node(shared_settings):
     """A node for the tests of this file; each opens sessions for a user of its own."""
     await lay_out(shared_settings)
-    harness = Harness(shared_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(shared_settings).opened() as harness:
         yield harness
 
 

@@ -22,9 +22,9 @@ from crash.server_process import FINAL, Conversation, Start, results
 from databases import AT, KEY, QUOTA, TASKS, Database
 from forked_process import Forked
 from openai_server import Exchange, call, calls, say
+from wakeful.agentdb.connection import Request
 from wakeful.agentdb.engine import DatabaseEngine
 from wakeful.agentdb.errors import DatabaseUnavailable
-from wakeful.agentdb.open_database import Request
 
 pytestmark = pytest.mark.crash
 

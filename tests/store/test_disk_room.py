@@ -11,9 +11,7 @@ from small_disk import small_disk
 async def a_node(disk):
     settings = {"data_dir": disk / "data", "config_dir": disk / "config"}
     await lay_out(settings)
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         yield harness
 
 

@@ -40,9 +40,7 @@ def settings(swept_postgres_url, tmp_path):
 
 @pytest.fixture
 async def harness(settings) -> AsyncIterator[Harness]:
-    harness = Harness(settings | {"max_attempts": 1})
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings | {"max_attempts": 1}).opened() as harness:
         yield harness
 
 
@@ -387,15 +385,13 @@ async def test_behind_pgbouncer_in_transaction_mode_it_does_not_start_and_says_w
 async def test_a_node_works_through_pgbouncer(settings, tmp_path):
     if "host=" not in settings["database_url"]:
         pytest.skip("PgBouncer does not know the password of a given server")
-    async with pgbouncer(settings["database_url"], tmp_path) as url:
-        harness = Harness(settings | {"database_url": url})
-        async with harness.node.opened():
-            await harness.settle_in()
-            wake = await harness.book(call_type="immediate")
-            await harness.turn()
-            assert [run.status for run in await harness.runs_of(wake)] == ["success"]
-            assert (await harness.node.store.database.write(shown))[:2] == ["5s", "1500ms"]
-            await check_home(harness, harness.another_node(data_dir=tmp_path / "there"))
+    direct = settings["database_url"]
+    async with pgbouncer(direct, tmp_path) as url, Harness(settings | {"database_url": url}).opened() as harness:
+        wake = await harness.book(call_type="immediate")
+        await harness.turn()
+        assert [run.status for run in await harness.runs_of(wake)] == ["success"]
+        assert (await harness.node.store.database.write(shown))[:2] == ["5s", "1500ms"]
+        await check_home(harness, harness.another_node(data_dir=tmp_path / "there"))
 
 
 async def check_home(harness, there):

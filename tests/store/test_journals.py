@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 import pytest
 
-from harness import Harness
+from harness import Harness, eventually
 from wakeful.agentdb import file as files
 from wakeful.agentdb.keys import Vault
 from wakeful.core.device_key import load_device_key
@@ -34,9 +34,7 @@ def sizes(data_dir: Path) -> tuple[int, int]:
 
 
 async def test_a_checkpoint_moves_the_stores_journal_into_its_file(settings):
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         for _ in range(30):
             await harness.book()
         before, journal = sizes(settings["data_dir"])
@@ -60,9 +58,7 @@ async def test_the_engine_checkpoints_by_itself(settings, monkeypatch):
 
 
 async def test_bookings_do_not_wait_for_checkpoints(settings):
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         is_over = False
 
         async def checkpoint() -> int:
@@ -81,9 +77,7 @@ async def test_bookings_do_not_wait_for_checkpoints(settings):
 
 
 async def test_a_journal_never_grows_beyond_what_a_commit_checkpoints(settings):
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         for _ in range(250):
             await harness.book()
             file, journal = sizes(settings["data_dir"])
@@ -118,23 +112,33 @@ def rows_in_file_alone(harness: Harness, folder: Path) -> int:
         return raw.execute("SELECT count(*) FROM tasks").get
 
 
+def is_there(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+async def kill_workers(harness: Harness) -> None:
+    """Kill the processes that have agents' files open, and wait until the kernel has closed the files."""
+    pids = harness.node.services.data.files.engine.pids
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+    async def are_gone() -> bool:
+        return not any(is_there(pid) for pid in pids)
+
+    await eventually(are_gone)
+
+
 async def test_after_a_graceful_stop_an_agents_rows_are_in_its_file(settings, tmp_path):
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         await write_rows(harness, 3)
     assert sorted(path.name for path in file_of(harness).parent.glob("db.*")) == ["db.key", "db.sqlite"]
     assert rows_in_file_alone(harness, tmp_path) == 3
 
 
 async def test_a_journal_that_a_killed_worker_left_is_moved_at_the_next_graceful_stop(settings, tmp_path):
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         await write_rows(harness, 3)
-        for pid in harness.node.services.data.files.engine.pids:
-            os.kill(pid, signal.SIGKILL)
-        await asyncio.sleep(0.1)
+        await kill_workers(harness)
         with pytest.raises(apsw.Error):
             rows_in_file_alone(harness, tmp_path)
     assert rows_in_file_alone(harness, tmp_path) == 3
@@ -149,13 +153,9 @@ async def test_a_journal_that_a_killed_worker_left_is_moved_at_the_next_graceful
 
 async def test_the_journal_of_a_file_without_a_byte_is_not_touched_at_a_stop(settings, tmp_path):
     """SQLite deletes the journal of such a file when it opens it, and it may be all there is."""
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         await write_rows(harness, 3)
-        for pid in harness.node.services.data.files.engine.pids:
-            os.kill(pid, signal.SIGKILL)
-        await asyncio.sleep(0.1)
+        await kill_workers(harness)
         os.truncate(file_of(harness), 0)
         journal = file_of(harness).with_name("db.sqlite-wal").read_bytes()
     assert file_of(harness).with_name("db.sqlite-wal").read_bytes() == journal

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wakeful.core import events, ids
-from wakeful.store import queries
+from wakeful.store import rows
 from wakeful.store.drivers.sqlite_thread import SqliteStatements
 from wakeful.store.news import decode, encode
 from wakeful.store.store import Tx
@@ -76,7 +76,7 @@ def row_classes() -> list[type]:
 
 
 def is_writing(query: str) -> bool:
-    found = [each[query].sql for each in (queries.for_sqlite(), queries.for_postgres()) if query in each]
+    found = [each[query].sql for each in (rows.for_sqlite(), rows.for_postgres()) if query in each]
     return any(IS_WRITING.search(sql) for sql in found)
 
 
@@ -93,7 +93,7 @@ class Method:
 
     def _look_at(self, function: object) -> None:
         for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))):
-            if isinstance(node, ast.Constant) and node.value in queries.for_postgres() and is_writing(node.value):
+            if isinstance(node, ast.Constant) and node.value in rows.for_postgres() and is_writing(node.value):
                 self.writes.add(node.value)
             elif isinstance(node, ast.Attribute):
                 self.leaves_news |= node.attr == "news"
@@ -128,7 +128,7 @@ def test_every_query_that_writes_belongs_to_a_method_that_was_looked_at():
     elsewhere = {
         "renew_leases",  # of the heartbeat
     }
-    assert {name for name in queries.for_postgres() if is_writing(name)} - seen <= elsewhere
+    assert {name for name in rows.for_postgres() if is_writing(name)} - seen <= elsewhere
 
 
 # ── The texts of NOTIFY ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,7 +6,7 @@ import apsw
 import pytest
 
 from wakeful.core.types import Run, Wake
-from wakeful.store import queries
+from wakeful.store import rows as queries
 from wakeful.store.drivers.database import Statements
 from wakeful.store.drivers.postgres import PostgresDatabase
 from wakeful.store.migrate import load_migrations, migrate

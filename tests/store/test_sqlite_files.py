@@ -42,9 +42,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 async def fill(settings: dict[str, object], **request: object) -> tuple[Harness, str]:
     """Make a store with one wake in it, and close it."""
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         wake = await harness.book(**request)
     return harness, wake.id
 
@@ -57,9 +55,7 @@ async def instructions_of(harness: Harness, wake_id: str, **settings: object) ->
 
 async def crash(settings: dict[str, object], into: Path) -> tuple[Harness, str]:
     """Copy the files of an open store: most of its data is in the WAL."""
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         wake = await harness.book()
         shutil.copytree(settings["data_dir"], into)
     assert (into / f"{STORE_FILE}-wal").stat().st_size > 0
@@ -154,9 +150,7 @@ async def test_writes_that_wait_together_are_committed_together(settings, togeth
 
 
 async def test_a_transaction_that_cannot_even_begin_is_answered(settings):
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         session = await harness.session()
         database = harness.node.store.database
 
@@ -232,8 +226,7 @@ async def test_a_file_that_may_not_grow_loses_nothing(settings):
         for _ in range(1_000):
             acknowledged.append((await harness.book()).id)
 
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with harness.opened():
         log = settings["data_dir"] / f"{STORE_FILE}-wal"
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 100_000, limit[1]))
@@ -356,9 +349,7 @@ def holds_secret(folder: Path) -> bool:
 @pytest.mark.parametrize("is_encrypted", [True, False], ids=["encrypted", "plain"])
 async def test_only_an_encrypted_store_keeps_its_secrets(settings, is_encrypted):
     settings |= {"store_encryption": is_encrypted}
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         await harness.book(instructions=SECRET)
         assert holds_secret(settings["data_dir"]) != is_encrypted  # the log
     assert holds_secret(settings["data_dir"]) != is_encrypted  # the file
@@ -381,9 +372,7 @@ def mode(path: Path) -> int:
 async def test_files_are_for_their_owner_alone(settings):
     before = os.umask(0o022)
     try:
-        harness = Harness(settings)
-        async with harness.node.opened():
-            await harness.settle_in()
+        async with Harness(settings).opened():
             files = [file for folder in settings.values() for file in folder.rglob("*") if file.is_file()]
             modes = {file.name: mode(file) for file in files}
     finally:

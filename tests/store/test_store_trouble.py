@@ -44,9 +44,9 @@ def accept_writes(table: str) -> str:
 
 @pytest.fixture
 async def on_postgres(swept_postgres_url, tmp_path):
-    harness = Harness({"data_dir": tmp_path, "config_dir": tmp_path, "database_url": swept_postgres_url})
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(
+        {"data_dir": tmp_path, "config_dir": tmp_path, "database_url": swept_postgres_url}
+    ).opened() as harness:
         yield harness
 
 

@@ -1,12 +1,11 @@
 """/ws/events: news of everything a user owns, and of nothing else."""
 
 import asyncio
-from datetime import timedelta
 
 import pytest
 
 from live_server import Tap, assert_consecutive, kinds, of_kind
-from openai_server import call, calls, refuse, say
+from openai_server import refuse, say
 
 
 @pytest.fixture
@@ -104,45 +103,6 @@ async def test_a_run_that_fails_is_told_with_its_reason(server, client):
     assert failed["reason"] == "model_failed"
 
 
-FIELDS_OF_RECALL = {"type", "seq", "session_id", "recall_id", "call_type", "trigger_at", "status", "action"}
-
-
-async def test_a_recall_that_is_booked_is_told(server, client):
-    session = await server.session()
-    asked = (
-        '{"call_type": "immediate", "additional_context_message": "Read notes.txt with read_file and say what is new."}'
-    )
-    server.provider.then(calls(*call("schedule_recall", asked)), say("Booked."), say("Awake."))
-    await server.call("POST", f"/sessions/{session}/messages", json={"content": "Book"})
-    booked = await hear(client, "recall_update", session_id=session)
-    assert set(booked) == FIELDS_OF_RECALL
-    await hear(client, "run_update", session_id=session, wake_id=booked["recall_id"], status="success")
-
-
-async def test_a_recall_that_fires_is_told(server, client):
-    session = await server.session()
-    server.provider.then(say("Awake."))
-    wake = await server.book(session)
-    await hear(client, "recall_update", recall_id=wake.id, action="fired")
-    await hear(client, "run_update", wake_id=wake.id, status="success")
-
-
-async def test_a_recall_for_much_later_is_told(server, client):
-    session = await server.session()
-    wake = await server.book(session, call_type="once", at=server.node.clock.now() + timedelta(days=2))
-    booked = await hear(client, "recall_update", recall_id=wake.id)
-    assert (booked["status"], booked["action"]) == ("pending", "scheduled")
-
-
-async def test_a_recall_that_is_cancelled_is_told(server, client):
-    session = await server.session()
-    wake = await server.book(session, call_type="once", at=server.node.clock.now() + timedelta(days=2))
-    await server.node.wakes.cancel(wake.id, wake.user_id)
-    cancelled = await hear(client, "recall_update", recall_id=wake.id, action="cancelled")
-    assert set(cancelled) == FIELDS_OF_RECALL
-    assert cancelled["status"] == "cancelled"
-
-
 async def test_both_sockets_say_the_same_of_a_recall(server, client):
     session = await server.session()
     server.provider.then(say("Awake."), refuse(400, "No."))
@@ -197,14 +157,6 @@ async def test_nobody_hears_of_what_others_own(server, client):
         assert {frame.get("session_id") for frame in other.received} == {theirs["id"], None}
 
 
-async def test_numbers_go_up_by_one(server, client):
-    for number in range(20):
-        await server.session(f"Number {number}")
-    await hear(client, "session_update", title="Number 19")
-    assert_consecutive([frame for frame in client.received if "seq" in frame])
-    assert {f"Number {number}" for number in range(20)} <= {frame.get("title") for frame in client.received}
-
-
 async def test_after_a_number_only_what_is_lacking_is_sent(server, client):
     for number in range(5):
         await server.session(f"Number {number}")
@@ -225,10 +177,3 @@ async def test_a_number_that_was_not_given_here_is_answered_with_a_sync(server, 
     await hear(client, "session_update", title="Something")
     async with server.watch_events(after=after) as again:
         assert await again.next() == {"type": "session_sync"}
-
-
-async def test_what_is_told_can_be_read_back(server, client):
-    """The news come after the commit."""
-    session = await server.session("Here")
-    told = await hear(client, "session_update", session_id=session)
-    assert (await server.call("GET", f"/sessions/{told['session_id']}"))["title"] == "Here"

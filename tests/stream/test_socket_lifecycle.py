@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from live_server import ENDS, Tap, assert_consecutive, eventually, kinds, of_kind, running_server, seqs, text_of
-from openai_server import call, calls, hang, improvise, refuse, say, text, thinking
+from openai_server import call, calls, improvise, refuse, say, thinking
 
 WRITE = ("write_file", '{"path": "a.txt", "content": "hello"}')
 
@@ -31,19 +31,6 @@ async def test_an_unknown_session_closes_with_4004(server, name):
     assert code == 4004
     assert words
     assert client.received == []
-
-
-async def test_the_session_of_someone_else_is_an_unknown_one(server, session):
-    grace = await server.add_user()
-    theirs = await server.call("POST", "/sessions", token=grace)
-    async with server.watch(theirs["id"], is_fresh=False) as client:
-        mine = await client.closing()
-    async with server.watch(session, token=grace, is_fresh=False) as client:
-        foreign = await client.closing()
-    async with server.watch("00000000-0000-7000-8000-000000000000", is_fresh=False) as client:
-        unknown = await client.closing()
-    assert mine[0] == foreign[0] == unknown[0] == 4004
-    assert foreign[1].replace(session, "ID") == unknown[1].replace("00000000-0000-7000-8000-000000000000", "ID")
 
 
 async def test_a_fresh_client_is_told_to_load_the_session_and_nothing_else(server, session):
@@ -195,15 +182,6 @@ async def test_a_message_sent_on_receipt_of_the_end_is_accepted_a_hundred_times(
         assert len(await server.messages(session)) == 200
 
 
-async def test_a_message_sent_on_receipt_of_an_error_or_a_stop_is_accepted(server, session, client):
-    tap = await begin(server, client, "Well ")
-    await server.stop(session)
-    await client.until("stream_stopped")
-    server.provider.then(say("Yes."))
-    assert (await client.ask("Still there?"))[-1]["type"] == "stream_end"
-    assert tap.is_asked.is_set()
-
-
 async def test_a_second_message_during_a_run_is_refused_to_its_sender_alone(server, session, client):
     tap = await begin(server, client, "One ")
     async with server.watch(session, is_fresh=False) as second:
@@ -235,21 +213,6 @@ async def test_of_many_messages_at_once_one_is_taken_and_all_others_are_refused(
     tap.end()
     await client.until("stream_end")
     assert [message["role"] for message in await server.messages(session)] == ["user", "assistant"]
-
-
-async def test_a_message_during_a_headless_run_is_refused_in_the_same_way(server, session, client):
-    tap = Tap()
-    server.provider.then(tap)
-    await server.book(session, "Look around")
-    await client.until("stream_start")
-    await client.say("Hello?")
-    refused = (await client.until("error"))[-1]
-    assert refused["code"] == "session_busy"
-    assert "a scheduled run" in refused["message"]
-    assert "seq" not in refused
-    tap.say("Done.")
-    tap.end()
-    await client.until("stream_end")
 
 
 async def test_a_headless_run_sends_the_same_frames_and_then_a_sync(server, session, client):
@@ -310,48 +273,6 @@ async def test_a_headless_run_that_fails_ends_with_an_error_and_a_sync_and_its_r
     assert "No such model." in frames[-2]["message"]
     shown = await server.call("GET", f"/wakes/{wake.id}")
     assert (shown["status"], "No such model." in shown["error"]) == ("failed", True)
-
-
-async def test_a_headless_run_that_is_stopped_says_so_and_ends_with_a_sync(server, session, client):
-    server.provider.then(calls(*text("I "), *call(*WRITE)), hang)
-    await server.book(session)
-    await client.until("tool_call")
-    await server.stop(session)
-    assert kinds(await client.until("session_sync")) == ["stream_stopped", "session_sync"]
-
-
-async def test_a_client_that_was_there_through_a_chat_run_gets_no_sync_at_its_end(server, session, client):
-    server.provider.then(say("Done."))
-    await client.ask("Do it")
-    await client.nothing_more()
-    assert kinds(client.received).count("session_sync") == 1
-
-
-async def test_someone_else_who_was_there_before_the_message_sees_the_run_live(server, session, client):
-    async with server.watch(session) as other:
-        server.provider.then(say("Done."))
-        frames = await client.ask("Do it")
-        assert await other.until("stream_end") == frames
-        await other.nothing_more()
-
-
-async def test_headless_runs_that_only_wait_do_not_lock_the_user_out(backend_settings):
-    async with running_server(backend_settings, max_headless_runs=1) as server:
-        busy, session = await server.session(), await server.session()
-        tap = Tap()
-        server.provider.then(tap)
-        await server.book(busy, "Take the only slot")
-        await tap.is_asked.wait()
-        await server.book(session, "Wait for a slot")
-        await eventually(lambda: server.runs_of(session))
-        async with server.watch(session) as client:
-            server.provider.then(say("You first."))
-            frames = await client.ask("Hello?")
-            assert frames[-1]["content"] == "You first."
-            server.provider.then(say("Now me."))
-            tap.end()
-            assert (await client.until("session_sync"))[-2]["content"] == "Now me."
-            assert_consecutive(client.received, first=2)  # the first one said that it was booked
 
 
 async def test_stopping_a_run_that_waits_does_not_end_the_stream_of_the_one_at_work(backend_settings):

@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from live_server import TOKEN, Tap, assert_consecutive, eventually, running_server, text_of
-from openai_server import event, stream, text, usage, varied
+from openai_server import stream, text, varied
 from wakeful.app import listening
 from wakeful.core.events import DatabaseChanged
 from wakeful.core.hub import MAX_BYTES, MAX_FRAMES, session_topic
 from wakeful.loop import model_call
-from wakeful.stream import open_sockets, wire
+from wakeful.stream import sockets, wire
 
 LONG = varied(150_000)
 FLOOD = 30  # frames of that size: more than the buffers of a connection hold
@@ -123,17 +123,6 @@ async def test_the_first_piece_of_an_answer_is_not_held_back(server):
         await client.until("stream_end")
 
 
-async def test_pieces_that_come_close_together_are_one_frame(server):
-    session = await server.session()
-    words = [f"word{number} " for number in range(3_000)]  # a text that repeats itself would be cut off
-    many = b"".join(event(piece) for piece in text(*words))
-    server.provider.then(stream(many, usage(1, 3_000)))
-    async with server.watch(session) as client:
-        frames = await client.ask("Say much")
-    assert text_of(frames) == "".join(words)
-    assert len(frames) < 300
-
-
 # ── Closed in time ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -240,8 +229,8 @@ async def test_clients_that_read_nothing_do_not_hold_up_the_end_of_the_server(se
 
 async def test_a_client_that_reads_nothing_does_not_keep_others_from_being_closed(settings, monkeypatch):
     monkeypatch.setattr(model_call, "MAX_SAID", 10**9)
-    monkeypatch.setattr(open_sockets, "CHECK_EVERY", 0.1)
-    monkeypatch.setattr(open_sockets, "REVOKED_CLOSE_SECONDS", 0.5)
+    monkeypatch.setattr(sockets, "CHECK_EVERY", 0.1)
+    monkeypatch.setattr(sockets, "REVOKED_CLOSE_SECONDS", 0.5)
     async with running_server(settings) as server:
         session, other = await server.session(), await server.session()
         made = await server.call("POST", "/tokens", json={"name": "script", "scope": "chat"})

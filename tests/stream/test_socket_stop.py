@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from live_server import Patient, Tap, eventually, kinds, running_server, text_of
-from openai_server import call, calls, refuse, say, thinking
+from live_server import Patient, Tap, kinds, running_server, text_of
+from openai_server import call, calls, say, thinking
 
 NOTHING = {"ok": False, "reason": "no active run"}
 
@@ -47,15 +47,6 @@ async def test_without_a_run_there_is_nothing_to_stop(server, session, client):
     await client.nothing_more()
 
 
-async def test_a_session_that_is_not_there_or_not_ours_cannot_be_stopped(server, session):
-    grace = await server.add_user()
-    async with server.client(grace) as client:
-        for name in (session, "00000000-0000-7000-8000-000000000000"):
-            answer = await client.post(f"/sessions/{name}/stop")
-            assert answer.status_code == 404
-            assert answer.json()["error"]["code"] == "no_such_session"
-
-
 async def test_a_run_is_stopped_before_its_model_has_said_a_word(server, session, client):
     tap = Tap()
     server.provider.then(tap)
@@ -64,20 +55,6 @@ async def test_a_run_is_stopped_before_its_model_has_said_a_word(server, session
     assert kinds(await stop(server, session, client)) == ["stream_start", "stream_stopped"]
     assert [message["role"] for message in await server.messages(session)] == ["user"]
     await asyncio.wait_for(tap.is_hung_up.wait(), 2)
-
-
-async def test_a_run_is_stopped_while_it_waits_to_ask_again(server, session, client):
-    server.provider.then(refuse(429, "Slow down"))
-    await client.say("Go on")
-    await client.expect("stream_start")
-    await eventually(lambda: _asked(server, 1))
-    await asyncio.sleep(0.05)  # into the pause of 30 s
-    await stop(server, session, client)
-    assert len(server.provider.requests) == 1
-
-
-async def _asked(server, times):
-    return len(server.provider.requests) >= times
 
 
 async def test_what_was_said_before_the_stop_is_kept_and_marked(server, session, client):
@@ -107,16 +84,6 @@ async def test_the_model_reads_the_half_answer_in_the_next_run(server, session, 
     assert told == [("user", "Tell me a long story"), ("assistant", "Once upon"), ("user", "Go on")]
 
 
-async def test_a_run_is_stopped_in_the_middle_of_a_tool(server, session, client):
-    server.provider.then(calls(*call("run_command", '{"command": "sleep 60"}', id="c1")))
-    await client.say("Sleep")
-    await client.until("tool_started")
-    await stop(server, session, client)
-    messages = await server.messages(session)
-    assert [message["role"] for message in messages] == ["user", "assistant"]
-    assert [each["call_id"] for each in messages[1]["tool_calls"]] == ["c1"]
-
-
 async def test_after_a_stop_in_a_tool_the_model_is_told_that_the_call_was_interrupted(server, session, client):
     server.provider.then(calls(*call("run_command", '{"command": "sleep 60"}', id="c1")))
     await client.say("Sleep")
@@ -128,33 +95,6 @@ async def test_after_a_stop_in_a_tool_the_model_is_told_that_the_call_was_interr
     assert asked["tool_calls"][0]["id"] == "c1"
     assert (result["role"], result["tool_call_id"]) == ("tool", "c1")
     assert "interrupted" in result["content"]
-
-
-async def test_after_a_stop_no_further_tool_of_the_same_turn_is_called(server, session, client):
-    server.provider.then(
-        calls(
-            *call("run_command", '{"command": "sleep 1"}', id="c1"),
-            *call("run_command", '{"command": "touch second"}', index=1, id="c2"),
-        )
-    )
-    await client.say("Do both")
-    await client.until("tool_started")
-    frames = await stop(server, session, client)
-    assert "tool_started" not in kinds(frames)
-    assert list((await server.folder()).rglob("second")) == []
-
-
-async def test_a_second_stop_changes_nothing(server, session, client):
-    tap = Tap()
-    server.provider.then(tap)
-    await client.say("Go on")
-    tap.say("Well")
-    await client.until("stream_delta")
-    answers = await asyncio.gather(*[server.stop(session) for _ in range(5)])
-    assert any(map(is_stopped, answers))
-    await client.until("stream_stopped")
-    assert await server.stop(session) == NOTHING
-    await client.nothing_more()
 
 
 async def test_a_headless_run_is_stopped_in_the_same_way(server, session, client):

@@ -16,8 +16,7 @@ from websockets.exceptions import InvalidStatus
 from harness import Harness, lay_out
 from wakeful.app.building import Wakeful
 from wakeful.app.first_start import settle_owner
-from wakeful.app.gate import Gate
-from wakeful.app.http import build_http
+from wakeful.app.http import Gate, build_http
 from wakeful.core.clock import ManualClock
 from wakeful.core.identity import Identity
 from wakeful.http import auth

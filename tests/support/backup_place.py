@@ -13,11 +13,11 @@ from forked_process import fork
 from upgrade.old_data import OldData, copy_old_data
 from wakeful.backup.age import Decryptor, Encryptor, Identity
 from wakeful.backup.archive import HEAD, KEYS, MANIFEST
-from wakeful.backup.making import back_up_stopped, read_keys
 from wakeful.backup.restore_plan import RestoreOptions, Result
 from wakeful.backup.restoring import restore_backup
+from wakeful.backup.service import back_up_stopped, read_keys
 from wakeful.config.settings import Settings
-from wakeful.datadir.unfinished_restore import finish_restore
+from wakeful.datadir.files import finish_restore
 
 IDENTITY = Identity(bytes(range(32)))
 

@@ -13,8 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from wakeful.app.building import Wakeful, build
-from wakeful.app.tracing import Traces
+from wakeful.app.building import Traces, Wakeful, build
 from wakeful.config.settings import Settings
 from wakeful.core import ids
 from wakeful.core.clock import Clock, ManualClock
@@ -146,6 +145,13 @@ class Harness:
         """Build a node on the same store, clock and executor; the caller opens it."""
         given = Settings.model_validate(self.settings | settings)
         return build(given, executor=self.executor, clock=self.clock, traces=self._traces)
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator["Harness"]:
+        """Open the node of a new store, with the user and the agent."""
+        async with self.node.opened():
+            await self.settle_in()
+            yield self
 
     async def settle_in(self) -> None:
         await self.node.agents.add_user(self.user)

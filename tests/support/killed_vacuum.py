@@ -56,9 +56,7 @@ async def _kill_at_commit(database: SqliteDatabase) -> None:
 
 async def main(folder: Path, aim: str) -> None:
     storage._SLACK_BYTES, storage._MIN_VACUUM_REST_SECONDS = 1_000_000, 0.0  # noqa: SLF001  (else there is little to do)
-    harness = Harness({"data_dir": folder / "data", "config_dir": folder / "config"})
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness({"data_dir": folder / "data", "config_dir": folder / "config"}).opened() as harness:
         for _ in range(50):
             await harness.session()
         await harness.sql(FILL)

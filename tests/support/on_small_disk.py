@@ -35,8 +35,7 @@ async def fill(disk: Path, config_dir: Path) -> dict[str, Any]:
     harness = Harness({"data_dir": disk / "data", "config_dir": config_dir})
     acknowledged: list[str] = []
     said: dict[str, Any] = {}
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with harness.opened():
         session = await harness.session()
         try:
             while len(acknowledged) < 1_000:
@@ -68,8 +67,7 @@ async def fill_database(disk: Path, config_dir: Path) -> dict[str, Any]:
     ballast.write_bytes(b"." * 12_000_000)
     harness = Harness({"data_dir": disk / "data", "config_dir": config_dir})
     said: dict[str, Any] = {"written": 0, "errors": []}
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with harness.opened():
         data, by = harness.node.services.data, By(agent=harness.agent)
         column = {"name": "text", "type": "text"}
         await data.run(by, "create_table", name="notes", purpose="What was heard.", columns=[column], indexes=[])
@@ -130,9 +128,7 @@ async def forbid(disk: Path, config_dir: Path) -> dict[str, Any]:
     """Book, make the disk read-only, try to open, make it writable, and look."""
     mount(disk, f"size={DISK}")
     settings: dict[str, object] = {"data_dir": disk / "data", "config_dir": config_dir}
-    harness = Harness(settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(settings).opened() as harness:
         wake = await harness.book()
     before = digests(disk)
     mount(disk, "remount,ro")

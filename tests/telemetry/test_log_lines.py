@@ -12,9 +12,8 @@ import pytest
 from harness import NOON
 from wakeful.core.types import ClaimedRun
 from wakeful.people.service import make_secret
-from wakeful.telemetry.log_fields import enter_run, log_each
 from wakeful.telemetry.log_writer import LogWriter
-from wakeful.telemetry.logs import Preparing, setup_logging
+from wakeful.telemetry.logs import Preparing, enter_run, log_each, setup_logging
 
 log = logging.getLogger("wakeful.test")
 

@@ -7,7 +7,7 @@ import pytest
 from harness import HOUR, MINUTE, Harness, eventually
 from wakeful.core.events import StepSaved
 from wakeful.core.types import RunUsage
-from wakeful.telemetry.log_fields import EACH, Lines
+from wakeful.telemetry.logs import EACH, Lines
 
 pytestmark = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)  # where the store plays no part
 
@@ -15,9 +15,7 @@ pytestmark = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=Tr
 @pytest.fixture
 async def harness(backend_settings, caplog):
     caplog.set_level(logging.INFO, logger="wakeful")
-    harness = Harness(backend_settings)
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings).opened() as harness:
         yield harness
 
 

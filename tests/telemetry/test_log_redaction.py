@@ -3,7 +3,7 @@
 import pytest
 
 from wakeful.people.service import make_secret
-from wakeful.telemetry.redaction import Redactor
+from wakeful.telemetry.logs import Redactor
 
 CHOSEN = "a token/that+someone chose"
 

@@ -4,7 +4,7 @@ import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND, Harness, doing, lay_out
-from wakeful.app.tracing import Traces
+from wakeful.app.building import Traces
 from wakeful.core.events import StepSaved
 from wakeful.core.records import NodeIdentity
 from wakeful.core.types import RunUsage
@@ -39,9 +39,7 @@ def recorded():
 @pytest.fixture
 async def harness(backend_settings, recorded):
     await lay_out(backend_settings)
-    harness = Harness(backend_settings, traces=Traces(tracing=Tracing(recorded.spans.begin)))
-    async with harness.node.opened():
-        await harness.settle_in()
+    async with Harness(backend_settings, traces=Traces(tracing=Tracing(recorded.spans.begin))).opened() as harness:
         yield harness
 
 

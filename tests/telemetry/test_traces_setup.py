@@ -5,8 +5,7 @@ import sys
 import pytest
 
 from otlp_server import OtlpServer
-from wakeful.app.building import build
-from wakeful.app.tracing import OtelMissing
+from wakeful.app.building import OtelMissing, build
 from wakeful.config.settings import Settings
 from wakeful.doctor.checks import check_traces
 

@@ -7,9 +7,8 @@ from harness import tool_context
 from wakeful.app.building import build
 from wakeful.config.settings import Settings
 from wakeful.core.errors import Invalid
-from wakeful.core.labels import TOOLSETS
-from wakeful.core.tool_names import BUILT_IN
-from wakeful.loop.more_tools import MORE_TOOLS
+from wakeful.core.labels import BUILT_IN, TOOLSETS
+from wakeful.loop.tools import MORE_TOOLS
 from wakeful.toolbox.registry import Arguments, Tool, ToolResult, Tools
 
 

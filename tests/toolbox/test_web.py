@@ -22,9 +22,8 @@ from hypothesis import strategies as st
 from harness import DAY, NOON, tool_context
 from wakeful.core.addresses import is_public
 from wakeful.toolbox import web
-from wakeful.toolbox.html import read_html
 from wakeful.toolbox.registry import Tools
-from wakeful.toolbox.web import Fetcher, web_tools
+from wakeful.toolbox.web import Fetcher, read_html, web_tools
 
 PUBLIC = "93.184.215.14"
 HTML = "text/html; charset=utf-8"

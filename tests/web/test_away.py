@@ -5,23 +5,17 @@ import re
 from contextlib import suppress
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import Error, expect
 
 from browser.visits import PATIENCE, log_in, send, shoot, watch
 from crash.server_process import TOKEN, ServerProcess
-from live_server import running_server
 from openai_server import improvise
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
+SERVER = {"always": improvise}
+
 BRIEF = "Read notes.txt with read_file."
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def server(own_files):
-    async with running_server(own_files, always=improvise) as server:
-        yield server
 
 
 async def test_every_place_heals_by_itself_when_the_server_is_back(built_page, browser, tmp_path):

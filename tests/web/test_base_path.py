@@ -1,21 +1,14 @@
 """The page under a path, as a proxy may have it."""
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import expect
 
-from live_server import running_server
 from openai_server import say
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 BASE = "/tools/wakeful"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def server(own_files):
-    async with running_server(own_files | {"base_path": BASE}) as server:
-        yield server
+SERVER = {"base_path": BASE}
 
 
 async def test_login_talk_links_and_downloads_stay_under_the_path(server, page):

@@ -6,11 +6,10 @@ import re
 from contextlib import asynccontextmanager
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import expect
 
 from browser.visits import send, visit
-from live_server import Patient, Tap, running_server
+from live_server import Tap
 from openai_server import call, calls, refuse, say, stream, text, thinking
 from wakeful.core.ids import new_id
 from wakeful.core.types import Message
@@ -18,12 +17,6 @@ from wakeful.core.types import Message
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def server(own_files):
-    async with running_server(own_files, patient=Patient(retries=0)) as server:
-        yield server
 
 
 @pytest.fixture

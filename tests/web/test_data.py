@@ -10,17 +10,13 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from browser.visits import send
-from live_server import eventually, running_server
+from live_server import eventually
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
+SERVER = {"model": "demo", "agent_database_mb": 1}
+
 TASKS = "title,cost,note\nmilk,2,\nbread,3,fresh\ntea,5,green\nbutter,4,\n"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def server(own_files):
-    async with running_server(own_files, model="demo", agent_database_mb=1) as server:
-        yield server
 
 
 class Keeper:

@@ -5,7 +5,6 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from browser.visits import go
-from live_server import running_server
 from network.webhook_receiver import WebhookReceiver
 from openai_server import improvise
 from wakeful.core.clock import SystemClock
@@ -13,13 +12,9 @@ from wakeful.hooks import schemes
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
+SERVER = {"fetch_private_hosts": ["127.0.0.1"], "always": improvise}
+
 BODY = b'{"ref": "refs/heads/main", "note": "<img src=x onerror=alert(1)>"}'
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def server(own_files):
-    async with running_server(own_files | {"fetch_private_hosts": ["127.0.0.1"]}, always=improvise) as server:
-        yield server
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -14,11 +14,13 @@ from playwright.async_api import expect
 
 from browser.visits import PATIENCE, add_notice, check_with_axe, go, load_axe, log_in, serve_page, shoot, watch
 from crash.server_process import TOKEN, ServerProcess
-from live_server import eventually, running_server
+from live_server import eventually
 from openai_server import improvise
 from wakeful.http.page import FOLDER
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+SERVER = {"always": improvise}
 
 CACHED = """async () => {
   const found = {};
@@ -28,12 +30,6 @@ CACHED = """async () => {
 }"""
 UPDATE = "navigator.serviceWorker.getRegistration('/').then(worker => worker.update()).then(() => null)"
 IS_CONTROLLED = "navigator.serviceWorker.controller !== null"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def server(own_files):
-    async with running_server(own_files, always=improvise) as server:
-        yield server
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

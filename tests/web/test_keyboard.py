@@ -11,21 +11,16 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from browser.visits import check_with_axe, load_axe, send, shoot
-from live_server import Patient, running_server
 from openai_server import improvise
 from wakeful.core.ids import new_id
 from wakeful.core.types import Message, Session
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
+SERVER = {"always": improvise}
+
 WRITE = 'call write_file {"path": "a.txt", "content": "x"}'
 TABLE = "day,plant\n2026-11-01,tomato\n"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def server(own_files):
-    async with running_server(own_files, always=improvise, patient=Patient(retries=0)) as server:
-        yield server
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -16,15 +16,8 @@ from browser.dialogs import DIALOGS
 from browser.places import make_places
 from browser.visits import check_with_axe, go, load_axe, watch
 from fixtures.stores import IS_LONG
-from live_server import Patient, running_server
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def server(own_files):
-    async with running_server(own_files, patient=Patient(retries=0)) as server:
-        yield server
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

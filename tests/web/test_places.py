@@ -8,20 +8,16 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from browser.visits import add_notice, check_with_axe, go, load_axe, send, shoot
-from live_server import Patient, eventually, running_server
+from live_server import eventually
 from openai_server import improvise
 from wakeful.core.ids import new_id
 from wakeful.core.types import Session
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
+SERVER = {"always": improvise}
+
 BRIEF = "Read notes.txt with read_file and say what it contains."
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def server(own_files):
-    async with running_server(own_files, always=improvise, patient=Patient(retries=0)) as server:
-        yield server
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -511,12 +507,6 @@ async def test_an_address_without_a_page_says_so_and_leads_home(server, come, pa
         await shoot(page, "no-page")
         await page.get_by_role("link", name="Home").click()
         await page.get_by_role("textbox", name="Message").wait_for()
-
-
-async def test_the_page_without_its_slash_is_the_page_with_its_query(server, agent, come):
-    async with come(f"/ui?agent={agent}") as page:
-        await page.get_by_role("textbox", name="Message").wait_for()
-        assert page.url == f"{server.address}/?agent={agent}"
 
 
 async def test_a_tab_that_is_not_there_snaps_back_to_configure(agent, come):

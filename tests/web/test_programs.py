@@ -1,24 +1,17 @@
 """Programs that use agents over MCP, as a person sees it on the page."""
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import expect
 
 from browser.visits import shoot
-from live_server import running_server
 from mcp_client import held, make_token, text_of
 from openai_server import say
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
+
 DARK_PHONE = {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}}
 TODO = "Read notes.txt with read_file."
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def server(own_files):
-    async with running_server(own_files) as server:
-        yield server
 
 
 @pytest.mark.parametrize("how", [{}, DARK_PHONE], ids=["desktop", "phone"])

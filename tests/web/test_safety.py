@@ -8,7 +8,6 @@ from playwright.async_api import expect
 
 from browser.visits import go, send
 from browser.xss import PAYLOADS
-from live_server import Patient, running_server
 from openai_server import call, calls, say, stream, text, thinking, usage
 from wakeful.core.ids import new_id
 from wakeful.core.types import Message, Notice
@@ -16,12 +15,6 @@ from wakeful.core.types import Message, Notice
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 RENDERS = ("table", "bar", "line", "pie", "number")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def server(own_files):
-    async with running_server(own_files, patient=Patient(retries=0)) as server:
-        yield server
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

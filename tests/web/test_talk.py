@@ -9,16 +9,10 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from browser.visits import CHECK, go, load_axe, send, shoot
-from live_server import Patient, Tap, eventually, running_server
+from live_server import Tap, eventually
 from openai_server import call, calls, say
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def server(own_files):
-    async with running_server(own_files, patient=Patient(retries=0)) as server:
-        yield server
 
 
 def use(tool, call_id="call_1", **args):

@@ -10,7 +10,6 @@ from playwright.async_api import expect
 
 from browser.shown import IN_BERLIN, check_agenda, check_times, clock, moment, status_of
 from browser.visits import add_notice, go, shoot
-from live_server import Patient, running_server
 from wakeful.core.ids import new_id
 from wakeful.core.labels import TOOLSETS
 from wakeful.core.types import Message, Run, RunUsage
@@ -33,12 +32,6 @@ PAST = [
     (18, {"status": "success", "note": "did_nothing"}),
     (2, {"status": "interrupted", "reason": "attempts_used_up", "error": "The process died 3 times."}),
 ]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def server(own_files):
-    async with running_server(own_files, patient=Patient(retries=0)) as server:
-        yield server
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

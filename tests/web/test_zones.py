@@ -4,7 +4,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from live_server import eventually, running_server
+from live_server import eventually
 from openai_server import chunk, improvise, stream
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -19,10 +19,7 @@ async def answer(exchange):
     await (NOTHING if is_woken else improvise)(exchange)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def server(own_files):
-    async with running_server(own_files, always=answer) as server:
-        yield server
+SERVER = {"always": answer}
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -24,14 +24,12 @@ from typing import Any
 
 import orjson
 
+from wakeful.agentdb.connection import JOURNAL_SECONDS, MAX_OPEN, Request
 from wakeful.agentdb.errors import DatabaseUnavailable, DataInvalid, DataTimeout, to_error
-from wakeful.agentdb.open_database import JOURNAL_SECONDS, MAX_OPEN, Request
-from wakeful.agentdb.operations import OPERATIONS
+from wakeful.agentdb.operation import OPERATIONS
 from wakeful.core.resources import OutOfResources
 
 # One worker process and the socket to it; requests are answered in order.
-
-
 MAX_ANSWER = 64 * 1024 * 1024
 BUFFER_BYTES = 128 * 1024
 STARTING = 30.0  # seconds a worker has to start; it takes 0.1 on an idle machine

@@ -18,11 +18,18 @@ import orjson
 
 from wakeful.agentdb import deadline, file, schema
 from wakeful.agentdb.changelog import Changelog, from_json
-from wakeful.agentdb.connection import SYSTEM_COLUMNS, GuardedConnection, Writer, no_such_table, quoted, row_id_of
+from wakeful.agentdb.connection import (
+    SYSTEM_COLUMNS,
+    GuardedConnection,
+    OpenDatabase,
+    Writer,
+    no_such_table,
+    quoted,
+    row_id_of,
+)
 from wakeful.agentdb.errors import FREE_AT, Refusal
 from wakeful.agentdb.file import Raw
 from wakeful.agentdb.guard import is_reserved
-from wakeful.agentdb.open_database import OpenDatabase
 from wakeful.agentdb.operation import name_of, operation
 
 KEPT = 5

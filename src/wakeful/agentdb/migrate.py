@@ -8,11 +8,10 @@ import orjson
 
 from wakeful.agentdb import history, schema
 from wakeful.agentdb.changelog import Change
-from wakeful.agentdb.connection import SYSTEM_COLUMNS, Writer, quoted
+from wakeful.agentdb.connection import SYSTEM_COLUMNS, OpenDatabase, Writer, quoted
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.guard import is_reserved
 from wakeful.agentdb.history import MigrationSnapshot
-from wakeful.agentdb.open_database import OpenDatabase
 from wakeful.agentdb.operation import operation
 
 MAX_STATEMENTS = 100

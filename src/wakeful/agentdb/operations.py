@@ -9,10 +9,9 @@ import orjson
 from wakeful.agentdb import changelog, deadline, file, history, rows, schema, space
 from wakeful.agentdb import migrate as upgrade
 from wakeful.agentdb import query as browse
-from wakeful.agentdb.connection import no_such_table
+from wakeful.agentdb.connection import OpenDatabase, Request, no_such_table
 from wakeful.agentdb.errors import Refusal, kind_of
 from wakeful.agentdb.file import NoRoom
-from wakeful.agentdb.open_database import OpenDatabase, Request
 from wakeful.agentdb.operation import OPERATIONS, Operation, name_of
 from wakeful.agentdb.space import Reclaim
 from wakeful.core.errors import DiskFull

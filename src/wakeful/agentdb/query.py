@@ -10,10 +10,18 @@ import orjson
 
 from wakeful.agentdb import deadline, file, schema
 from wakeful.agentdb.changelog import Change, blob_as_json, from_json
-from wakeful.agentdb.connection import GuardedConnection, Reader, Statement, Writer, no_such_table, quoted, row_id_of
+from wakeful.agentdb.connection import (
+    GuardedConnection,
+    OpenDatabase,
+    Reader,
+    Statement,
+    Writer,
+    no_such_table,
+    quoted,
+    row_id_of,
+)
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.guard import is_reserved
-from wakeful.agentdb.open_database import OpenDatabase
 from wakeful.agentdb.operation import name_of, operation
 from wakeful.agentdb.schema import check_name, log_schema
 

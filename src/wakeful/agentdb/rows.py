@@ -13,9 +13,8 @@ import orjson
 from wakeful.agentdb import deadline, schema
 from wakeful.agentdb import query as browse
 from wakeful.agentdb.changelog import PLAIN, blob_as_json, from_json
-from wakeful.agentdb.connection import SYSTEM_COLUMNS, Writer, quoted, row_id_of
+from wakeful.agentdb.connection import SYSTEM_COLUMNS, OpenDatabase, Writer, quoted, row_id_of
 from wakeful.agentdb.errors import Refusal
-from wakeful.agentdb.open_database import OpenDatabase
 from wakeful.agentdb.operation import name_of, operation
 from wakeful.agentdb.query import need_column, to_sql
 

@@ -13,11 +13,10 @@ import orjson
 
 from wakeful.agentdb import deadline, file
 from wakeful.agentdb.changelog import from_json
-from wakeful.agentdb.connection import ROW_ID_NAMES, SYSTEM_COLUMNS, GuardedConnection, Writer, quoted
+from wakeful.agentdb.connection import ROW_ID_NAMES, SYSTEM_COLUMNS, GuardedConnection, OpenDatabase, Writer, quoted
 from wakeful.agentdb.errors import STORAGE, ColumnType, Refusal
 from wakeful.agentdb.file import Raw
 from wakeful.agentdb.guard import SqlGuard, is_reserved, is_table_function
-from wakeful.agentdb.open_database import OpenDatabase
 from wakeful.agentdb.operation import name_of, operation
 
 MAX_TABLES = 100

@@ -22,10 +22,9 @@ import orjson
 
 from wakeful.agentdb import deadline, file, history
 from wakeful.agentdb.changelog import Who
-from wakeful.agentdb.connection import GuardedConnection, Writer, quoted, row_id_of
+from wakeful.agentdb.connection import GuardedConnection, OpenDatabase, Writer, quoted, row_id_of
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.file import Raw
-from wakeful.agentdb.open_database import OpenDatabase
 from wakeful.agentdb.operation import operation
 from wakeful.agentdb.schema import free_names, log_schema
 from wakeful.core.errors import DiskFull

@@ -17,15 +17,12 @@ import apsw
 import orjson
 
 from wakeful.agentdb import deadline, operations
+from wakeful.agentdb.connection import JOURNAL_SECONDS, MAX_OPEN, OpenDatabase, Request
 from wakeful.agentdb.errors import Refusal
-from wakeful.agentdb.open_database import JOURNAL_SECONDS, MAX_OPEN, OpenDatabase, Request
-from wakeful.agentdb.operation import address
-from wakeful.agentdb.operations import OPERATIONS
+from wakeful.agentdb.operation import OPERATIONS, address
 from wakeful.core.resources import hide_memory
 
 # Return memory to the system after a large request. A worker lives as long as the server, and serves all agents.
-
-
 GROWTH = 16 * 1024 * 1024  # bytes; trimming takes a few milliseconds, so less is not worth it
 
 _STATM = Path("/proc/self/statm")

@@ -8,8 +8,8 @@ from typing import Any
 
 from wakeful.core import labels
 from wakeful.core.errors import Forbidden, Invalid, NotFound
+from wakeful.core.labels import may_be_of, plain_name
 from wakeful.core.texts import check_size
-from wakeful.core.tool_names import may_be_of, plain_name
 from wakeful.core.types import Agent, Message, Run, Session, User
 from wakeful.core.zones import is_same_zone, load_zone
 from wakeful.mcp.rules import McpServer

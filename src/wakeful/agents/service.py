@@ -16,7 +16,7 @@ from wakeful.core.types import Agent, ClaimedRun, Session, User
 from wakeful.database.files import AgentFiles
 from wakeful.models.catalog import ModelCatalog
 from wakeful.runs.claims import cancel_wake
-from wakeful.runs.departures import Departures
+from wakeful.runs.stopping import Departures
 from wakeful.sessions.service import SessionBusy
 from wakeful.store.base import Base
 from wakeful.store.store import Store, Tx

@@ -1,4 +1,4 @@
-"""Builds a node: store, services, tools and engine."""
+"""Builds a node: store, services, tools, tracing and engine."""
 
 import asyncio
 import logging
@@ -8,21 +8,21 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import httpx2
 
 from wakeful.agents import tools as agents_tools
 from wakeful.agents.service import AgentService
 from wakeful.agents.tools import profile_tools, skill_tools
-from wakeful.app.base import NodeBase, build_base
 from wakeful.app.engine import Alarm, Engine
-from wakeful.app.mcp_servers import build_mcp_servers
-from wakeful.app.services import build_services
-from wakeful.app.tracing import Traces, build_tracing
-from wakeful.backup.making import back_up_before_migration
-from wakeful.config.settings import Settings
+from wakeful.app.services import NodeBase, build_base, build_mcp_servers, build_services
+from wakeful.backup.service import back_up_before_migration
+from wakeful.config.settings import Settings, read_headers, secrets_of
 from wakeful.core.addresses import host_of
 from wakeful.core.clock import Clock
+from wakeful.core.errors import Invalid
 from wakeful.core.events import LookAgain, NodeChanged, RunQueued, StopAsked, WakeDueSooner
 from wakeful.core.labels import TOOLSETS
 from wakeful.core.records import Outcome
@@ -38,9 +38,8 @@ from wakeful.http.services import Services
 from wakeful.loop import tools as loop_tools
 from wakeful.loop.briefing import Briefings
 from wakeful.loop.loop import AgentLoop
-from wakeful.loop.side_requests import SideRequests
 from wakeful.loop.state import SubagentLimits
-from wakeful.loop.titles import Titles
+from wakeful.loop.titles import SideRequests, Titles
 from wakeful.loop.tools import planning_tools
 from wakeful.mcp.service import McpHolds, note_tools, settle_tool_names, settle_unconfined
 from wakeful.models.by_name import Models
@@ -48,6 +47,7 @@ from wakeful.models.catalog import ModelCatalog
 from wakeful.models.service import ModelService
 from wakeful.models.trials import ModelTests
 from wakeful.nodes.service import check_shared_key
+from wakeful.operations.metrics import Metrics
 from wakeful.operations.storage import OldData
 from wakeful.operations.upkeep import Upkeep, report_loss
 from wakeful.outgoing import tools as outgoing_tools
@@ -66,6 +66,7 @@ from wakeful.sessions.service import SessionService
 from wakeful.store.migrate import CopyFirst
 from wakeful.store.store import Store
 from wakeful.stream.service import Stream
+from wakeful.telemetry.logs import find_redactor
 from wakeful.telemetry.tracing import Tracing
 from wakeful.toolbox import web
 from wakeful.toolbox.registry import Tool, ToolCatalog, ToolDeps, Tools
@@ -77,6 +78,75 @@ from wakeful.wakes.scheduler import Scheduler
 from wakeful.wakes.service import WakeService
 from wakeful.wakes.wrong_clock import WrongClock
 from wakeful.wakes.zone_rules import ZoneRules
+
+if TYPE_CHECKING:
+    from wakeful.telemetry.otel import OtlpExporter
+
+
+# Builds the tracing of a node, if the owner has set a collector.
+
+
+OnSent = Callable[[str, int], None]
+
+INSTALL = (
+    "Install Wakeful with its extra `otel`: pip install 'wakeful[otel]'. Or remove otel_endpoint from wakeful.toml."
+)
+_NEEDED = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.common.trace_encoder")
+
+
+class OtelMissing(Invalid):
+    code = "otel_missing"
+
+    def __init__(self, endpoint: str) -> None:
+        super().__init__(f"otel_endpoint is {endpoint!r}, but the OpenTelemetry SDK is not installed. {INSTALL}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traces:
+    """The tracing of a node, and how it ends."""
+
+    tracing: Tracing
+    stop: Callable[[], None] = lambda: None
+
+    async def aclose(self) -> None:
+        """Send what is left."""
+        await asyncio.to_thread(self.stop)
+
+
+def is_otel_installed() -> bool:
+    """Return whether the extra `otel` is installed."""
+    try:
+        return all(find_spec(name) is not None for name in _NEEDED)
+    except ModuleNotFoundError:  # a package around it is missing
+        return False
+
+
+def make_exporter(settings: Settings, on_sent: OnSent = lambda _outcome, _spans: None) -> "OtlpExporter":
+    """Make the connection to the collector of the settings."""
+    from wakeful.telemetry.otel import OtlpExporter
+
+    headers = {} if settings.otel_headers is None else read_headers(settings.otel_headers.get_secret_value())
+    return OtlpExporter(settings.otel_endpoint or "", headers, on_sent)
+
+
+def build_tracing(base: NodeBase, metrics: Metrics) -> Traces:
+    settings = base.settings
+    if settings.otel_endpoint is None:
+        return Traces(tracing=Tracing())
+    if not is_otel_installed():
+        raise OtelMissing(settings.otel_endpoint)
+    from wakeful.telemetry.otel import OtelSpans
+
+    exporter = make_exporter(settings, metrics.note_spans)
+    redact = find_redactor(frozenset(secrets_of(settings)))
+    spans = OtelSpans(exporter, base.node, has_content=settings.otel_content, redact=redact)
+
+    def stop() -> None:
+        exporter.hurry()
+        spans.stop()
+
+    return Traces(tracing=Tracing(spans.begin), stop=stop)
+
 
 log = logging.getLogger(__name__)
 

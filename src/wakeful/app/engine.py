@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from wakeful.core.errors import StoreUnavailable, Unavailable
-from wakeful.core.jobs import Job
 from wakeful.core.resources import find_shortages
 from wakeful.http.services import Services
 from wakeful.mcp.service import McpHolds
@@ -18,7 +17,7 @@ from wakeful.outgoing.pings import LOOK_EVERY, HeartbeatPings
 from wakeful.runs.claims import Claims
 from wakeful.runs.lease_heartbeat import LeaseHeartbeat
 from wakeful.runs.runner import Runner
-from wakeful.store.base import Base
+from wakeful.store.base import Base, Job
 from wakeful.wakes.firing import Firing
 from wakeful.wakes.scheduler import Scheduler
 from wakeful.wakes.zone_rules import ZoneRules

@@ -1,36 +1,267 @@
-"""Runs a server until SIGINT or SIGTERM. It listens first, then imports the rest, which takes seconds."""
+"""Runs a server until SIGINT or SIGTERM: its port, its certificate, its address in the data directory.
+
+It listens first, then imports the rest, which takes seconds.
+"""
 
 import asyncio
 import contextlib
+import errno
+import fcntl
+import json
 import logging
 import os
 import resource
 import signal
 import socket
+import ssl
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from http.client import HTTPConnection, HTTPException
 from importlib.metadata import version
-from typing import TYPE_CHECKING, cast
+from itertools import chain, repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, cast
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from wakeful.app.certificate import Certificate
-from wakeful.app.port import BACKLOG, announced, listen
-from wakeful.config.settings import MIN_TOKEN, Settings, secrets_of
+from wakeful.config.settings import MIN_TOKEN, ConfigError, Settings, secrets_of
 from wakeful.core.clock import SystemClock
+from wakeful.core.errors import Unavailable
+from wakeful.core.files import LOCK_FILE, find_running
 from wakeful.http.connections import Connections, CountedHttp, TimedRequests
-from wakeful.http.hosts import AllowedHosts
-from wakeful.http.proxies import BehindProxies, TrustedProxies
+from wakeful.http.hosts import AllowedHosts, BehindProxies, TrustedProxies
 from wakeful.http.request_log import RequestLog, bounded_logs
 from wakeful.http.starting import Probes, Starting
 from wakeful.stream.wire import MAX_OTHER_FRAME, Wire
 
 if TYPE_CHECKING:
     from wakeful.app.building import Wakeful
+
+
+# The server's port: listening on it, explaining who else does, and announcing its address in the data directory.
+
+
+BACKLOG = 2048  # connections that wait in the kernel
+# A command that looks at the file holds the lock for a moment. A second node on the same data directory gets the lock
+# when the first one ends.
+_RETRY_SECONDS = (0.02,) * 10, 1.0
+_LISTEN = "0A"  # the state of a socket in /proc/net/tcp
+_PROBE_SECONDS = 2.0
+
+
+class PortTaken(Unavailable):
+    code = "port_taken"
+
+
+def listen(host: str, port: int, data_dir: Path) -> socket.socket:
+    """Listen on an address, or raise with the program that has the port."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.create_server((str(address[0]), port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise PortTaken(f"Cannot listen on {host}:{port}: {_explain(error, host, port, data_dir)}") from error
+    # uvicorn writes headers and body separately, and the body would wait 40 ms for the client's delayed ACK. Accepted
+    # connections inherit the option. asyncio sets it only if the socket's protocol number is TCP's; here it is 0.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def _explain(error: OSError, host: str, port: int, data_dir: Path) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"the host {host!r} is not known. Set --host or WAKEFUL_HOST to an address of this machine."
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"{host} is not an address of this machine. Set --host or WAKEFUL_HOST to one of its addresses."
+    if error.errno == errno.EACCES:
+        return "ports below 1024 are not for ordinary users. Choose another one with --port or WAKEFUL_PORT."
+    if error.errno != errno.EADDRINUSE:
+        return f"{error.strerror}. Choose another address with --host or another port with --port."
+    return explain_taken(port, data_dir)
+
+
+def explain_taken(port: int, data_dir: Path) -> str:
+    """Return who has a port, and what to do about it."""
+    running = find_running(data_dir)
+    if running is not None and running.address.endswith(f":{port}"):
+        return (
+            f"this server runs there already (pid {running.pid}, version {running.version}). "
+            "`wakeful open` opens its page, and `wakeful status` shows how it is. To start it again, stop it first "
+            f"with `kill {running.pid}`."
+        )
+    found = find_listener(port)
+    stop = "stop that one" if found.pid is None else f"stop that one (`kill {found.pid}`)"
+    return (
+        f"{found.describe()} listens there. Either {stop}, or choose another port: `wakeful serve --port {port + 1}`, "
+        "or WAKEFUL_PORT. With --port 0 the server takes any free one, and commands find it."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """The program that listens on a port, as far as it can be found out."""
+
+    pid: int | None = None
+    program: str | None = None
+    wakeful_version: str | None = None  # it is a Wakeful server
+
+    def describe(self) -> str:
+        name = self.program or "another program"
+        if self.wakeful_version is not None:
+            name = f"another Wakeful server ({self.wakeful_version})"
+        return name if self.pid is None else f"{name}, pid {self.pid}"
+
+
+def find_listener(port: int) -> Listener:
+    """Find the program that listens on a port of this machine. Other users' programs are found only by root."""
+    pid = _find_pid(port)
+    return Listener(pid=pid, program=_name_of(pid), wakeful_version=_ask_version(port))
+
+
+def _find_pid(port: int) -> int | None:
+    inodes = {f"socket:[{inode}]" for inode in _find_inodes(port)}
+    if not inodes:
+        return None
+    for handle in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):  # it has ended, or belongs to another user
+            if str(handle.readlink()) in inodes:
+                return int(handle.parts[2])
+    return None
+
+
+def _find_inodes(port: int) -> set[str]:
+    found: set[str] = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError):  # there is none, as on macOS
+            for line in Path(table).read_text(encoding="ascii").splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == _LISTEN and int(fields[1].rpartition(":")[2], 16) == port:
+                    found.add(fields[9])
+    return found
+
+
+def _name_of(pid: int | None) -> str | None:
+    """Return the name of a program. Its arguments are not shown: there may be secrets in them."""
+    try:
+        return None if pid is None else Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _ask_version(port: int) -> str | None:
+    connection = HTTPConnection("127.0.0.1", port, timeout=_PROBE_SECONDS)
+    try:
+        connection.request("GET", "/healthz")
+        found = json.loads(connection.getresponse().read(10_000))
+        return str(found["version"]) if found["ok"] is True else None
+    except (OSError, HTTPException, ValueError, KeyError, TypeError):
+        return None
+    finally:
+        connection.close()
+
+
+@asynccontextmanager
+async def announced(data_dir: Path, address: str, version: str) -> AsyncGenerator[None]:
+    """Announce the address of this server in the data directory during the block."""
+    running = json.dumps({"address": address, "pid": os.getpid(), "version": version})
+    task = asyncio.create_task(_hold(data_dir / LOCK_FILE, running))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def _hold(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return  # opening the store fails too, and says why
+    try:
+        for seconds in chain(_RETRY_SECONDS[0], repeat(_RETRY_SECONDS[1])):
+            if _take(handle):
+                break
+            await asyncio.sleep(seconds)
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{text}\n".encode(), 0)
+        await asyncio.Event().wait()  # until it is cancelled
+    except OSError:
+        pass  # a full disk: commands need --token-file, since they do not send the token of this machine
+    finally:
+        os.close(handle)
+
+
+def _take(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+# The certificate of a server that ends TLS itself.
+
+
+_LOOK_EVERY = 60.0  # seconds
+
+
+class Certificate:
+    """A certificate and its key, read again when the files change, as they do when the certificate is renewed."""
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        self._certificate = certificate
+        self._key = key
+        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self.context.set_alpn_protocols(["http/1.1"])
+        self._load()
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self | None:
+        """Return the certificate of the settings; None: the server has no TLS of its own."""
+        if settings.tls_certificate is None or settings.tls_key is None:
+            return None
+        try:
+            return cls(settings.tls_certificate, settings.tls_key)
+        except (OSError, ssl.SSLError) as error:
+            problem = (
+                f"The certificate {str(settings.tls_certificate)!r} with the key {str(settings.tls_key)!r} cannot be"
+                f" used: {_explain_tls(error)}. Both must be PEM files that this user can read, the key without a"
+                " passphrase."
+            )
+            raise ConfigError([problem]) from error
+
+    async def watch(self) -> None:
+        """Read the files again when they change, until cancelled. Connections that are open keep the old ones."""
+        while True:
+            await asyncio.sleep(_LOOK_EVERY)
+            self.look()
+
+    def look(self) -> None:
+        """Read the files again if they have changed. With files that do not fit, the present certificate stays."""
+        try:
+            if self._written_at() == self._loaded_at:
+                return
+            self._load()
+        except (OSError, ssl.SSLError) as error:
+            log.warning("the new certificate cannot be used; the old one stays", extra={"problem": _explain_tls(error)})
+        else:
+            log.info("the certificate was read again")
+
+    def _load(self) -> None:
+        self._loaded_at = self._written_at()
+        self.context.load_cert_chain(self._certificate, self._key, password="")
+
+    def _written_at(self) -> tuple[int, int]:
+        return self._certificate.stat().st_mtime_ns, self._key.stat().st_mtime_ns
+
+
+def _explain_tls(error: OSError) -> str:
+    reason = error.reason if isinstance(error, ssl.SSLError) else error.strerror
+    return str(reason or error).replace("_", " ").lower()
+
 
 log = logging.getLogger(__name__)
 

@@ -113,7 +113,7 @@ def try_out(name: Name, as_json: AsJson = False) -> None:
     settings = read_settings()
     if name not in settings.mcp:
         fail(f"There is no MCP server {name!r} in {_path()}. It has: {', '.join(settings.mcp) or 'none'}.")
-    from wakeful.app.mcp_servers import try_mcp_server
+    from wakeful.app.services import try_mcp_server
 
     state = (_states() or {}).get(name)
     trial = try_mcp_server(settings, name, is_unconfined=bool(state) and state["confinement"] == "unconfined")

@@ -1,29 +1,39 @@
-"""Builds the services of a node, which routes, tools and the engine call."""
+"""Builds the services of a node, which routes, tools and the engine call, and what they are built on."""
 
+import asyncio
+import socket
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from importlib.metadata import version
 from pathlib import Path
+from secrets import token_hex
+from shutil import which
 
 from wakeful.agentdb.engine import DatabaseEngine
 from wakeful.agentdb.keys import Vault
 from wakeful.agents.instruction_files import InstructionFiles
 from wakeful.agents.service import AgentService, Profiles
-from wakeful.app.base import NodeBase
 from wakeful.backup.contents import BackupSource
-from wakeful.backup.making import backup_plan, backup_source
-from wakeful.backup.service import Backups, ScheduledBackups
+from wakeful.backup.service import Backups, ScheduledBackups, backup_plan, backup_source
 from wakeful.completions.service import AskAside, Completions
 from wakeful.config.settings import Settings
+from wakeful.core.clock import Clock, ServerClock, SystemClock
+from wakeful.core.device_key import is_recovery_key_unshown, to_recovery_key
 from wakeful.core.hub import Hub
+from wakeful.core.records import NodeIdentity
+from wakeful.core.types import Rules
 from wakeful.database.files import AgentFiles
 from wakeful.database.moving_in import MovingIn
 from wakeful.database.service import AgentData
-from wakeful.datadir.files import MOVED_AGENTS, MOVED_FILE
+from wakeful.datadir.device_key import database_of, device_key_of
+from wakeful.datadir.files import MOVED_AGENTS, MOVED_FILE, finish_restore
+from wakeful.datadir.lost_data import check_device_key, check_not_moved
 from wakeful.homes.directories import Directories
-from wakeful.homes.service import Homes
+from wakeful.homes.service import CacheFolder, Homes
 from wakeful.hooks.receiving import Receiving
 from wakeful.hooks.service import Hooks
 from wakeful.http.services import Services
-from wakeful.mcp.servers import McpServers
+from wakeful.mcp.servers import Confining, McpLimits, McpServers, NoteTools
 from wakeful.models.service import ModelService
 from wakeful.nodes.service import Nodes
 from wakeful.notices.service import NoticeService
@@ -36,15 +46,18 @@ from wakeful.outgoing.push import Push, PushKind
 from wakeful.outgoing.sender import Sender
 from wakeful.people.service import Accounts
 from wakeful.runs.approvals import Approvals
-from wakeful.runs.departures import Departures
 from wakeful.runs.service import RunService, RunWaits
-from wakeful.runs.stopping import Stopping
+from wakeful.runs.stopping import Departures, Stopping
+from wakeful.sandbox.rules import SEARCH_PATH
 from wakeful.sessions.presence import PresenceService
 from wakeful.sessions.search import Search, SearchIndex
 from wakeful.sessions.service import SessionService
 from wakeful.sessions.uploads import Uploads
+from wakeful.store.base import Base
+from wakeful.store.store import Store
 from wakeful.stream.feed import Feed
 from wakeful.stream.service import Following, Stream
+from wakeful.telemetry.logs import keep_quiet
 from wakeful.telemetry.recent_logs import RecentLogs
 from wakeful.toolbox.registry import ToolCatalog
 from wakeful.wakes.agenda import AgendaService
@@ -55,6 +68,68 @@ from wakeful.wakes.recalls import Recalls
 from wakeful.wakes.schedules import Schedules
 from wakeful.wakes.service import WakeService
 from wakeful.webhooks.service import WebhookKind, Webhooks
+
+# Builds what the services of a node are built on: settings, clock, rules, store and device key.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeBase(Base):
+    """What its services are built on, and the settings of the node."""
+
+    settings: Settings
+    recovery_key: str | None  # of a device key that no successful start has shown yet
+    caches: CacheFolder | None
+
+
+def build_base(settings: Settings, clock: Clock | None) -> NodeBase:
+    """Create the store without opening it, and on the first start the device key."""
+    finish_restore(settings)
+    check_not_moved(settings)
+    check_device_key(settings)
+    device_key = device_key_of(settings)
+    is_unshown = settings.device_key is None and is_recovery_key_unshown(settings.config_dir)
+    store = Store(database_of(settings, clock))
+    if clock is None:
+        clock = ServerClock(store.read_clock) if store.is_shared else SystemClock()
+    owner = token_hex(8)  # new at every start, so that claims of an earlier process are not taken for this one's
+    return NodeBase(
+        settings=settings,
+        clock=clock,
+        rules=_rules(settings),
+        store=store,
+        owner=owner,
+        node=_identity(settings, owner),
+        lease=timedelta(seconds=settings.lease_seconds),
+        device_key=device_key,
+        recovery_key=to_recovery_key(device_key) if is_unshown else None,
+        data_dir=settings.data_dir,
+        caches=CacheFolder(settings.data_dir) if store.is_shared else None,
+        private_hosts=tuple(settings.fetch_private_hosts),
+    )
+
+
+def _identity(settings: Settings, owner: str) -> NodeIdentity:
+    host = socket.gethostname()
+    return NodeIdentity(
+        owner=owner,
+        name=settings.node_name or host,
+        version=version("wakeful"),
+        place=f"{host}:{settings.data_dir.resolve()}",
+        mcp_servers=tuple(sorted(settings.mcp)),
+    )
+
+
+def _rules(settings: Settings) -> Rules:
+    return Rules(
+        grace=timedelta(seconds=settings.grace_seconds),
+        defer_by=timedelta(seconds=settings.defer_seconds),
+        max_deferrals=settings.max_deferrals,
+        runs_per_hour=settings.runs_per_hour,
+        runs_per_token=settings.runs_per_token_per_hour,
+        min_every=timedelta(seconds=settings.min_interval_seconds),
+        max_attempts=settings.max_attempts,
+        outage_hold=timedelta(seconds=settings.outage_hold_seconds),
+    )
 
 
 def build_services(
@@ -211,3 +286,55 @@ def _retention(settings: Settings) -> Retention:
         runs=timedelta(days=settings.retention_runs_days) or None,
         sessions=timedelta(days=settings.retention_sessions_days) or None,
     )
+
+
+# The MCP servers of the settings: built for a node, and started once to see whether they work.
+
+
+def build_mcp_servers(settings: Settings, note_tools: NoteTools | None = None) -> McpServers:
+    limits = McpLimits(
+        first_start=settings.mcp_first_start_seconds,
+        start=settings.mcp_start_seconds,
+        call=settings.mcp_call_seconds,
+        tools=settings.mcp_most_tools,
+    )
+    hidden = (settings.data_dir, settings.config_dir)
+    return McpServers(settings.mcp, settings.data_dir / "mcp", limits, Confining(hidden=hidden), note_tools)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpTrial:
+    """The result of a start: the names of the tools, or why it failed."""
+
+    name: str
+    tools: tuple[str, ...] = ()
+    problem: str | None = None
+    note: str | None = None
+
+
+def try_mcp_server(settings: Settings, name: str, *, is_unconfined: bool = False) -> McpTrial:
+    """Start a server, read its tools and stop it. `is_unconfined`: the running node keeps it so since an upgrade."""
+    return asyncio.run(_try(settings, name, is_unconfined))
+
+
+async def _try(settings: Settings, name: str, is_unconfined: bool) -> McpTrial:
+    entry = settings.mcp[name]
+    if entry.command and find_program(settings, name) is None:
+        return McpTrial(name=name, problem=f"there is no program {entry.command[0]!r}")
+    keep_quiet()
+    servers = build_mcp_servers(settings.model_copy(update={"mcp": {name: entry}}))
+    if is_unconfined:
+        servers.keep_unconfined([name])
+    try:
+        await servers.prepare([name])
+        [state] = servers.states()
+        tools = tuple(tool.name for tool in servers.tools_of([name]))
+        return McpTrial(name=name, tools=tools, problem=state.last_error, note=state.note)
+    finally:
+        await servers.aclose()
+
+
+def find_program(settings: Settings, name: str) -> str | None:
+    """Return the path of an MCP server's program, as a start would find it; None if there is none."""
+    entry = settings.mcp[name]
+    return which(entry.command[0], path=entry.env.get("PATH", SEARCH_PATH))

@@ -61,7 +61,7 @@ def backup(
     settings = read_settings()
     _check_name(file)
     recipient = _choose(None if is_remote else settings, to or [], passphrase)
-    from wakeful.backup.making import back_up_stopped, read_keys, save_stream
+    from wakeful.backup.service import back_up_stopped, read_keys, save_stream
 
     os.nice(_NICENESS)  # the server goes first
     show = ByteProgress()
@@ -78,7 +78,7 @@ def backup(
 
 
 def _make_key(as_json: bool) -> None:
-    from wakeful.backup.making import make_key_pair
+    from wakeful.backup.service import make_key_pair
 
     pair = make_key_pair()
     show_done(

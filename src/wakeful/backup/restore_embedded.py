@@ -14,34 +14,36 @@ from secrets import token_hex
 from wakeful.agentdb.errors import DatabaseLocked
 from wakeful.agentdb.keys import KEY_FILE, Vault
 from wakeful.backup import contents
-from wakeful.backup.archive import ArchiveReader, Head, UnfitBackup
-from wakeful.backup.extraction import Extraction
+from wakeful.backup.archive import ArchiveReader, Extraction, Head, UnfitBackup
 from wakeful.backup.restore_plan import (
     CannotRestore,
     NotEmpty,
     Plan,
+    Restored,
     RestoreOptions,
     Result,
     find_settings_risks,
     place_key,
+    settle_restored,
     whole_settings,
 )
-from wakeful.backup.restored_store import Restored, settle_restored
 from wakeful.config.settings import Settings
 from wakeful.core.clock import SystemClock
 from wakeful.core.files import replace_file
-from wakeful.datadir.files import OURS, STORE_FILE, is_something
-from wakeful.datadir.set_aside import check_movable, make_folder
-from wakeful.datadir.unfinished_restore import (
+from wakeful.datadir.files import (
     NEW,
+    OURS,
     RECORD,
     SETTINGS,
     STAGING,
+    STORE_FILE,
     Decided,
     apply,
     decide,
+    is_something,
     settings_path,
 )
+from wakeful.datadir.set_aside import check_movable, make_folder
 from wakeful.store.drivers.sqlite import SqliteDatabase
 from wakeful.store.drivers.sqlite_thread import SEQUENCE_FILE, start_sequence
 from wakeful.store.drivers.sqlite_thread import Sequence as StoreSequence

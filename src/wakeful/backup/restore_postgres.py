@@ -11,16 +11,14 @@ from wakeful.backup.restore_plan import (
     Result,
     find_settings_risks,
     place_key,
+    settle_restored,
     whole_settings,
 )
-from wakeful.backup.restored_store import settle_restored
 from wakeful.config.settings import Settings
 from wakeful.core.clock import SystemClock
 from wakeful.core.files import replace_file
+from wakeful.datadir.files import settings_path
 from wakeful.datadir.move import place_of
-from wakeful.datadir.unfinished_restore import (
-    settings_path,
-)
 from wakeful.store.snapshot import CopiedTable, PostgresLoad, open_load, read_tables
 
 

@@ -28,9 +28,7 @@ from wakeful.core import device_key as device_keys
 from wakeful.core.device_key import fingerprint, has_device_key
 from wakeful.core.files import find_running
 from wakeful.datadir.device_key import device_key_of
-from wakeful.datadir.unfinished_restore import (
-    finish_held,
-)
+from wakeful.datadir.files import finish_held
 from wakeful.store.drivers.sqlite import hold
 from wakeful.store.errors import StoreInUse
 from wakeful.store.migrate import OLDEST, load_migrations

@@ -8,12 +8,22 @@ from typing import Annotated, Any
 
 import typer
 
-from wakeful.cli.contexts import LOCAL, Context, Contexts, contexts_path, load_contexts, save_contexts
 from wakeful.cli.nouns import Commands
 from wakeful.cli.options import Asked, read_options
 from wakeful.cli.output import WRONG, AsJson, fail, show_done, show_list
 from wakeful.cli.server import Server
-from wakeful.cli.target import Target, check_url, local_url, read_token_file
+from wakeful.cli.target import (
+    LOCAL,
+    Context,
+    Contexts,
+    Target,
+    check_url,
+    contexts_path,
+    load_contexts,
+    local_url,
+    read_token_file,
+    save_contexts,
+)
 
 app = Commands()
 

@@ -30,10 +30,9 @@ from wakeful.core.identity import Identity
 from wakeful.core.records import WAIT_SECONDS, Attached, SideAnswer, StillBusy
 from wakeful.core.types import Agent, Message, Rules, Run, RunUsage, Session
 from wakeful.operations.metrics import Metrics
-from wakeful.runs.brake import check_brake
 from wakeful.runs.rules import current_version
-from wakeful.runs.service import NOTHING, RunService, name_images
-from wakeful.sessions.reading import all_messages
+from wakeful.runs.service import NOTHING, RunService, check_brake, name_images
+from wakeful.sessions.messages import all_messages
 from wakeful.sessions.service import SessionBusy
 from wakeful.store.completions import ClientSession
 from wakeful.store.runs import NoSuchRun

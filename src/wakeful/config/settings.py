@@ -34,7 +34,7 @@ from wakeful.core.records import Model
 from wakeful.core.sources import DEFAULT_HOST, DEFAULT_PORT, FILE_NAME, PREFIX, Given, as_variable
 from wakeful.mcp.rules import McpServer, read_servers
 from wakeful.models.names import check_written
-from wakeful.models.settings_file import read_models
+from wakeful.models.rules import read_models
 
 MIN_TOKEN = 20  # characters, if other machines can reach the server
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any, cast
 
-from wakeful.core.tool_names import plain_name
+from wakeful.core.labels import plain_name
 
 _END = 60  # characters of the beginning and of the end of a long value in the sentence
 _MAX_GIVEN = 3  # arguments in the sentence of a call without a text of its own

@@ -1,4 +1,4 @@
-"""The device key: 32 random bytes in the configuration directory.
+"""The device key: 32 random bytes in the configuration directory, and secrets of hooks and webhooks.
 
 It encrypts the server's own SQLite file and short secrets in the store, and wraps the keys of the agents' databases.
 """
@@ -223,3 +223,24 @@ def rewrap(old: bytes, new: bytes, encrypted: str, bound_to: Sequence[str]) -> s
 def _as_bytes(texts: Sequence[str]) -> bytes:
     # As JSON, so that no other texts give the same bytes.
     return orjson.dumps(list(texts))
+
+
+# Encrypt the secrets of hooks and webhooks with the device key, bound to what they are for.
+
+
+_PURPOSE = "wakeful hook secret 1"
+
+
+def encrypt_secret(device_key: bytes, secret: str, hook_id: str) -> str:
+    """Return a secret encrypted as hexadecimal text; it decrypts only for the same hook."""
+    return encrypt(device_key, secret, (_PURPOSE, hook_id))
+
+
+def decrypt_secret(device_key: bytes, encrypted: str, hook_id: str) -> str | None:
+    """Return a secret; None if it was encrypted with another device key or for another hook."""
+    return decrypt(device_key, encrypted, (_PURPOSE, hook_id))
+
+
+def rewrap_secret(old: bytes, new: bytes, hook_id: str, encrypted: str) -> str | None:
+    """Return a secret encrypted with a new device key; None if it has that one already, or neither decrypts it."""
+    return rewrap(old, new, encrypted, (_PURPOSE, hook_id))

@@ -1,7 +1,7 @@
 """Small files: written so that a crash leaves all or nothing, and the one by which commands find a running server.
 
-The address in that file counts only while the server holds its lock; `app/port.py` writes it. Every command imports
-this module, so it imports little.
+The address in that file counts only while the server holds its lock; `app/listening.py` writes it. Every command
+imports this module, so it imports little.
 """
 
 import fcntl

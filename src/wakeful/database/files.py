@@ -17,6 +17,7 @@ from secrets import token_bytes
 from typing import Any, Literal, TypeVar
 
 from wakeful.agentdb import engine as agentdb_engine
+from wakeful.agentdb.connection import Request
 from wakeful.agentdb.engine import DatabaseEngine, WorkerAnswer
 from wakeful.agentdb.errors import (
     DatabaseLocked,
@@ -26,18 +27,16 @@ from wakeful.agentdb.errors import (
     DataNotFound,
 )
 from wakeful.agentdb.keys import AgentKeys, Vault, with_journal
-from wakeful.agentdb.open_database import Request
-from wakeful.agentdb.operation import Door
-from wakeful.agentdb.operations import OPERATIONS
+from wakeful.agentdb.operation import OPERATIONS, Door
 from wakeful.core.clock import Clock
 from wakeful.core.errors import StoreUnavailable, WakefulError
 from wakeful.core.events import DatabaseChanged, HomeErased
-from wakeful.core.jobs import Job
 from wakeful.core.types import Agent, Notice
 from wakeful.database.damage import ChangelogHeads, HomeDamage
 from wakeful.homes.files import FileTroubles
 from wakeful.homes.service import Homes
 from wakeful.notices.texts import make_notice
+from wakeful.store.base import Job
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)

@@ -11,12 +11,10 @@ from wakeful.core import device_key as core_device_key
 from wakeful.core.clock import Clock, SystemClock
 from wakeful.core.device_key import fingerprint, has_device_key, load_device_key, to_recovery_key
 from wakeful.core.errors import Conflict, NotFound
-from wakeful.datadir.files import MOVED_AGENTS, MOVED_FILE, STORE_FILE
+from wakeful.datadir.files import MOVED_AGENTS, MOVED_FILE, STORE_FILE, finish_held
 from wakeful.datadir.lost_data import check_empty_store
-from wakeful.datadir.unfinished_restore import finish_held
 from wakeful.homes import directories
 from wakeful.homes import service as home_keys
-from wakeful.hooks import secrets as hook_secrets
 from wakeful.models.catalog import rewrap_key
 from wakeful.outgoing import web_push
 from wakeful.store.drivers.database import Database
@@ -109,10 +107,10 @@ def _change_stored_keys(settings: Settings, old: bytes, new: bytes) -> list[str]
     changes = {
         "models": partial(rewrap_key, old, new),
         "push_key": partial(web_push.rewrap_key, old, new),
-        "hooks secret": partial(hook_secrets.rewrap_secret, old, new),
-        "hooks old_secret": partial(hook_secrets.rewrap_secret, old, new),
-        "webhooks secret": partial(hook_secrets.rewrap_secret, old, new),
-        "webhooks old_secret": partial(hook_secrets.rewrap_secret, old, new),
+        "hooks secret": partial(core_device_key.rewrap_secret, old, new),
+        "hooks old_secret": partial(core_device_key.rewrap_secret, old, new),
+        "webhooks secret": partial(core_device_key.rewrap_secret, old, new),
+        "webhooks old_secret": partial(core_device_key.rewrap_secret, old, new),
         "homes database_key": rewrap_database_key,
         "homes files_key": partial(home_keys.rewrap_key, old, new),
     }

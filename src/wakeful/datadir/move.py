@@ -17,9 +17,8 @@ from wakeful.core.clock import Clock, ServerClock, SystemClock
 from wakeful.core.errors import Conflict, NotFound, Unavailable
 from wakeful.core.files import find_running, sync_folder
 from wakeful.datadir.device_key import database_of, device_key_of
-from wakeful.datadir.files import MOVED_AGENTS, MOVED_FILE, STORE_FILE
+from wakeful.datadir.files import MOVED_AGENTS, MOVED_FILE, STORE_FILE, finish_restore
 from wakeful.datadir.lost_data import check_device_key
-from wakeful.datadir.unfinished_restore import finish_restore
 from wakeful.homes import directories
 from wakeful.homes.directories import Directories, Move
 from wakeful.operations.upkeep import report_loss

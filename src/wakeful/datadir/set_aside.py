@@ -12,8 +12,7 @@ from wakeful.core.device_key import has_device_key
 from wakeful.core.errors import Conflict, Unavailable
 from wakeful.core.files import sync_folder
 from wakeful.datadir.device_key import device_key_of
-from wakeful.datadir.files import OURS, STORE_FILE, is_something
-from wakeful.datadir.unfinished_restore import finish_held
+from wakeful.datadir.files import OURS, STORE_FILE, finish_held, is_something
 from wakeful.store.drivers.postgres import PostgresDatabase
 from wakeful.store.drivers.sqlite import SqliteDatabase, has_agents, hold, size_of
 from wakeful.store.errors import StoreUnreadable

@@ -1,6 +1,5 @@
 """Checks of everything that a server needs."""
 
-# apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
 # pyright: reportUnknownMemberType=false
 import asyncio
 import errno
@@ -25,10 +24,9 @@ import apsw
 import asyncpg
 
 import wakeful
-from wakeful.app.building import build
-from wakeful.app.mcp_servers import find_program, try_mcp_server
-from wakeful.app.port import explain_taken
-from wakeful.app.tracing import INSTALL, is_otel_installed, make_exporter
+from wakeful.app.building import INSTALL, build, is_otel_installed, make_exporter
+from wakeful.app.listening import explain_taken
+from wakeful.app.services import find_program, try_mcp_server
 from wakeful.config.settings import Settings
 from wakeful.core.clock import SystemClock
 from wakeful.core.device_key import KEY_FILE, fingerprint, has_device_key
@@ -48,9 +46,8 @@ from wakeful.store.errors import StoreIsOlder
 from wakeful.store.migrate import load_migrations, with_baseline
 from wakeful.telemetry.logs import keep_quiet
 
+# apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
 # The result of a check.
-
-
 CheckStatus = Literal["ok", "warning", "wrong", "skipped"]
 
 
@@ -104,12 +101,12 @@ def check_database(settings: Settings, *, is_running: bool, is_quick: bool) -> C
         if not size_of(path):
             check_empty_store(settings)
             return Check(name="database", found="created at the first start")
+        if settings.device_key is None and not has_device_key(settings.config_dir):
+            return skipped("database", "cannot be opened without the device key")
+        return _check_sqlite(settings, path, is_quick)
     except WakefulError as error:
         found, _, advice = error.message.partition(". ")
         return wrong("database", found, advice)
-    if settings.device_key is None and not has_device_key(settings.config_dir):
-        return skipped("database", "cannot be opened without the device key")
-    return _check_sqlite(settings, path, is_quick)
 
 
 def _check_sqlite(settings: Settings, path: Path, is_quick: bool) -> Check:
@@ -127,7 +124,13 @@ def _check_sqlite(settings: Settings, path: Path, is_quick: bool) -> Check:
             f"{path} cannot be opened: {error}",
             f"Make it and {settings.data_dir} readable and writable for this user, and mount its disk for writing.",
         )
-    except (apsw.Error, WakefulError) as error:
+    except (apsw.IOError, apsw.FullError) as error:
+        return wrong(
+            "database",
+            f"{path} cannot be read: {error}",
+            "Free space on its disk, or see in the system's log what it has.",
+        )
+    except apsw.Error as error:
         return wrong(
             "database",
             f"{path} cannot be read: {error}",

@@ -25,11 +25,11 @@ from pathlib import Path
 from secrets import token_bytes
 from typing import Any, TypeVar
 
-from wakeful.agentdb import pages
+from wakeful.agentdb import file
 from wakeful.agentdb.engine import DatabaseEngine
 from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnavailable, DatabaseUnreadable, DataTimeout
+from wakeful.agentdb.file import CacheBroken, Changes, Piece, Place
 from wakeful.agentdb.keys import Vault
-from wakeful.agentdb.pages import CacheBroken, Changes, Piece, Place
 from wakeful.core import device_key as core_device_key
 from wakeful.core.clock import Clock
 from wakeful.core.errors import StoreUnavailable, WakefulError
@@ -280,7 +280,7 @@ class Homes:
 
         async def work(tx: Tx) -> bool:
             async for numbers, contents in tx.homes.pages_since(agent_id, 0):
-                if await on_disk(pages.read, path, numbers) != contents:
+                if await on_disk(file.read, path, numbers) != contents:
                     return False
             return True
 
@@ -414,7 +414,7 @@ class Homes:
             since, target = 0, path.with_name(f"{path.name}.brought")
         else:
             await self._engine.close_file(str(path))
-            await on_disk(pages.fold_journal, path, cache.place, cache.home.page_count)
+            await on_disk(file.fold_journal, path, cache.place, cache.home.page_count)
             since, target = cache.home.pages_seq, path
         await on_disk(path.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
 
@@ -423,7 +423,7 @@ class Homes:
             if home is None or (cache is not None and follows(home, cache.home) != "yes"):
                 return None
             async for piece in tx.homes.pages_since(agent_id, since):
-                await on_disk(pages.write, target, iter([piece]))
+                await on_disk(file.write, target, iter([piece]))
             # All of them, also if only some are brought: an older copy here must not stand in for a lost page.
             return home, await tx.homes.count_pages(agent_id)
 
@@ -438,7 +438,7 @@ class Homes:
             return
         if count != home.page_count and not may_lack_pages:
             raise DatabaseUnreadable(f"PostgreSQL has {count} of the {home.page_count} pages of this database.")
-        place = await on_disk(pages.finish, target, home.page_count)
+        place = await on_disk(file.finish, target, home.page_count)
         if target != path:
             await on_disk(target.replace, path)
         await on_disk(self._vault.write_file, agent_id, home.database_key)
@@ -517,7 +517,7 @@ class Homes:
             path, cache = self._path(home.agent_id), self._caches[home.agent_id]
             has_file = path.exists()
             if has_file:
-                changes = await asyncio.to_thread(pages.changes_since, path, cache.place)
+                changes = await asyncio.to_thread(file.changes_since, path, cache.place)
             key = self._vault.read_file(home.agent_id) if has_file else None
             page_count = 0 if key is None else home.page_count if changes is None else changes.page_count
         has_pages = changes is not None or key != home.database_key
@@ -535,7 +535,7 @@ class Homes:
 
     async def _save_once(self, home: Home, run_id: str | None, unsaved: _Unsaved) -> Home | None:
         save_id, changes = new_save_id(), unsaved.changes
-        is_small = changes is None or len(changes.sources) <= pages.PIECE
+        is_small = changes is None or len(changes.sources) <= file.PIECE
         is_single = is_small and unsaved.files is None and unsaved.page_count >= home.page_count
 
         async def work(tx: Tx) -> Home | None:
@@ -596,10 +596,10 @@ class Homes:
         cache, path = self._caches[agent_id], self._path(agent_id)
         place = None if unsaved.key is None else cache.place if changes is None else changes.place
         if changes is not None and place is not None:
-            await asyncio.to_thread(pages.forget_kept, path)
+            await asyncio.to_thread(file.forget_kept, path)
             if place.frame > _MAX_FRAMES:
                 await self._engine.close_file(str(path))
-                place = await asyncio.to_thread(pages.fold_journal, path, place, saved.page_count)
+                place = await asyncio.to_thread(file.fold_journal, path, place, saved.page_count)
         self._caches[agent_id] = replace(cache, home=saved, place=place)
 
 

@@ -9,13 +9,13 @@ from datetime import datetime, timedelta
 from typing import Literal, TypeVar
 
 from wakeful.core import ids
+from wakeful.core.device_key import decrypt_secret
 from wakeful.core.labels import Via, stamp
 from wakeful.core.outside import HOOK
 from wakeful.core.records import Hook, ReceivedDelivery, Scheme
 from wakeful.core.types import Agent, Notice, Wake
 from wakeful.hooks import rules, schemes
 from wakeful.hooks.rules import Arrived
-from wakeful.hooks.secrets import decrypt_secret
 from wakeful.store.base import Base
 from wakeful.store.sessions import NoSuchSession
 from wakeful.store.store import Tx

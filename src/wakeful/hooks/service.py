@@ -8,13 +8,13 @@ from typing import Any
 
 import orjson
 
-from wakeful.core import ids
+from wakeful.core import device_key, ids
 from wakeful.core.errors import Invalid, WakefulError
 from wakeful.core.records import FOLDER, Hook, Payload, ReceivedDelivery, Scheme
 from wakeful.core.types import ClaimedRun
 from wakeful.database.files import AgentFiles
 from wakeful.homes.workspace import Workspace, WorkspaceLimits
-from wakeful.hooks import rules, schemes, secrets
+from wakeful.hooks import rules, schemes
 from wakeful.hooks.receiving import Received, Receiving
 from wakeful.hooks.rules import HookData
 from wakeful.runs.claims import cancel_wake
@@ -77,7 +77,7 @@ class Hooks:
             user_id=user_id,
             agent_id=agent_id,
             scheme=scheme,
-            secret=secrets.encrypt_secret(self._device_key, made, hook_id),
+            secret=device_key.encrypt_secret(self._device_key, made, hook_id),
             created_at=now,
             updated_at=now,
         )
@@ -129,7 +129,7 @@ class Hooks:
             made = given or schemes.make_secret(before.scheme)
             after = replace(
                 before,
-                secret=secrets.encrypt_secret(self._device_key, made, hook_id),
+                secret=device_key.encrypt_secret(self._device_key, made, hook_id),
                 old_secret=before.secret,
                 old_until=now + rules.OLD_SECRET,
                 updated_at=now,
@@ -177,7 +177,7 @@ class Hooks:
         """Send a signed test delivery to a hook, past its filter of events; it starts a run like any other."""
         now = self._clock.now()
         hook = await self.get(hook_id, user_id)
-        secret = secrets.decrypt_secret(self._device_key, hook.secret, hook.id)
+        secret = device_key.decrypt_secret(self._device_key, hook.secret, hook.id)
         if secret is None:
             raise rules.SecretUnreadable
         test_id = f"test-{ids.new_id(now)}"

@@ -21,9 +21,8 @@ from wakeful.core.types import Scope
 from wakeful.http.tries import Tries
 from wakeful.people.service import Accounts
 
+
 # One-time tickets in URLs, for requests of browsers that cannot have headers: sockets, downloads and images.
-
-
 def take_ticket(scope: types_Scope) -> str | None:
     """Remove the ticket from a URL, so that neither routes nor logs see it, and return it."""
     if scope["type"] != "websocket" and scope["method"] != "GET":

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from wakeful.core.identity import TooManyConnections, TooManySockets, TooManyWaits
-from wakeful.http.proxies import TrustedProxies
+from wakeful.http.hosts import TrustedProxies
 from wakeful.http.tries import network_of
 
 log = logging.getLogger(__name__)

@@ -37,9 +37,8 @@ if TYPE_CHECKING:
     from wakeful.outgoing.push import Push
     from wakeful.people.service import Accounts
     from wakeful.runs.approvals import Approvals
-    from wakeful.runs.departures import Departures
     from wakeful.runs.service import RunService, RunWaits
-    from wakeful.runs.stopping import Stopping
+    from wakeful.runs.stopping import Departures, Stopping
     from wakeful.sessions.presence import PresenceService
     from wakeful.sessions.search import Search, SearchIndex
     from wakeful.sessions.service import SessionService

@@ -14,7 +14,7 @@ from wakeful.core.types import Agent, ClaimedRun, Message, Run, RunUsage, Schedu
 from wakeful.database.service import ShownView
 from wakeful.hooks.rules import HookData
 from wakeful.runs import rules as runs_rules
-from wakeful.sessions.reading import all_messages
+from wakeful.sessions.messages import all_messages
 from wakeful.store.store import Store, Tx
 from wakeful.timing import bounds, next_run_request, session_config
 

@@ -31,10 +31,10 @@ from wakeful.core.resources import shortage
 from wakeful.core.texts import to_storable
 from wakeful.loop.context import BYTES_PER_TOKEN, is_cut, note_cut, size_of
 from wakeful.loop.following import EVERY, FIRST_SHOWN, Followed, pause
-from wakeful.loop.more_tools import offered_tools
 from wakeful.loop.repetition import RepetitionBrake
 from wakeful.loop.spending import PriceUnknown
 from wakeful.loop.state import RunState
+from wakeful.loop.tools import offered_tools
 from wakeful.models.errors import ModelBusy, ModelCutOff, ModelSilent
 from wakeful.models.openai_wire import MAX_CALLS
 from wakeful.telemetry.tracing import (

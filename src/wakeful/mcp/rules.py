@@ -7,8 +7,7 @@ from difflib import get_close_matches
 from typing import Literal, cast
 from urllib.parse import urlsplit
 
-from wakeful.core.labels import Confined, shown_toolsets
-from wakeful.core.tool_names import ambiguous_names
+from wakeful.core.labels import Confined, ambiguous_names, shown_toolsets
 from wakeful.core.types import Agent
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")

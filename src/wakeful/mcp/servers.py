@@ -22,11 +22,10 @@ from pydantic import ConfigDict
 
 from wakeful.core.errors import StoreUnavailable, Unavailable
 from wakeful.core.events import Waiting
-from wakeful.core.labels import REMEDY, Confined, Confinement
+from wakeful.core.labels import REMEDY, Confined, Confinement, tool_name
 from wakeful.core.outside import MCP
 from wakeful.core.resources import shortage
 from wakeful.core.texts import frame, quote_line
-from wakeful.core.tool_names import tool_name
 from wakeful.mcp.rules import McpServer, McpState, hide_secrets, quote_last_lines
 from wakeful.sandbox.rules import SEARCH_PATH, ConfinementRules, find_confinement, make_rules
 from wakeful.toolbox.registry import Arguments, Tool, ToolContext, ToolResult

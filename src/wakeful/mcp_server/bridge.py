@@ -7,7 +7,7 @@ from http import HTTPStatus
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, cast
 
-from wakeful.cli.connection import tls_context
+from wakeful.cli.server import tls_context
 from wakeful.cli.target import Target
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from typing import Literal
 from wakeful.core import device_key as core_device_key
 from wakeful.core.errors import StoreUnavailable
 from wakeful.core.events import LookAgain, ModelsChanged
-from wakeful.core.jobs import Job
 from wakeful.core.records import Model, ModelTest, StoredToolCalls
 from wakeful.models.names import DEMO, check_written
 from wakeful.models.rules import ModelKeyUnreadable
 from wakeful.notices.texts import make_notice
+from wakeful.store.base import Job
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)

@@ -18,9 +18,8 @@ import orjson
 
 from wakeful.core.errors import WakefulError
 from wakeful.core.outgoing import resolve
-from wakeful.models.addresses import check_ip, is_plain_http
 from wakeful.models.errors import ModelBusy, ModelFailed, is_busy, is_untrusted, quote, words_of
-from wakeful.models.providers import OPENAI, Dialect
+from wakeful.models.providers import OPENAI, Dialect, check_ip, is_plain_http
 from wakeful.models.rules import Problem
 
 MAX_ERROR_BYTES = 64 * 1024

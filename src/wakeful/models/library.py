@@ -15,11 +15,10 @@ from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
 from wakeful.core.outgoing import resolve
-from wakeful.models.addresses import check_ip
 from wakeful.models.endpoint import make_client
 from wakeful.models.errors import missing_package, quote, variables_in, without_advice
 from wakeful.models.names import NoSuchModel
-from wakeful.models.providers import PROVIDERS
+from wakeful.models.providers import PROVIDERS, check_ip
 from wakeful.models.resolved import ResolvedModel, missing_key
 from wakeful.models.rules import ModelKeyMissing
 

@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 from wakeful.core.addresses import is_loopback
 from wakeful.core.errors import WakefulError
 from wakeful.core.records import Model
-from wakeful.models.addresses import is_private
-from wakeful.models.providers import CHAT, OPENAI, PROVIDERS, Provider
+from wakeful.models.providers import CHAT, OPENAI, PROVIDERS, Provider, is_private
 from wakeful.models.rules import ModelKeyMissing
 
 OWN_WIRES = ("chat", "ollama")  # the others are spoken by classes of pydantic-ai

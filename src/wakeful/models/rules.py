@@ -1,14 +1,14 @@
-"""Rules of models: the fields of one that an owner adds, what a provider lists, and the result of a test."""
+"""Rules of models: the fields of one that an owner adds or the settings file has, lists, tests, and calls as text."""
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, cast, get_args
 
-from wakeful.core.errors import Conflict, Invalid, NotFound, Unavailable
+from wakeful.core.errors import Conflict, Invalid, NotFound, Unavailable, WakefulError
 from wakeful.core.records import Model, StoredToolCalls, ToolCalls
 from wakeful.models.names import DEMO, nearest, provider_of
-from wakeful.models.providers import Provider
+from wakeful.models.providers import Provider, check_address
 
 MAX_MODELS = 200
 MAX_ID = 200  # characters of a model's id at its provider
@@ -267,3 +267,110 @@ class ModelTrial:
     subject: str | None = None  # provider, model and address that were tested
     context_window: int | None = None
     output_limit: int | None = None
+
+
+# Models in the settings file: the tables [models.NAME].
+
+
+SecretOf = Callable[[Literal["file", "env"], str], str]  # raises ValueError with what is wrong
+_KEYS = tuple(each.name for each in fields(Model) if each.name not in ("name", "source", "created_at", "updated_at"))
+_NUMBERS = ("context_window", "output_limit", "input_price", "output_price")
+_FLAGS = ("images", "thinking")
+
+
+def read_models(tables: object, secret_of: SecretOf) -> tuple[dict[str, Model], list[str]]:
+    """Parse the tables; return the models, and a line without values for every problem."""
+    if not isinstance(tables, Mapping):
+        return {}, ["`models` is not a table. Write one table for each model, such as [models.local]."]
+    models: dict[str, Model] = {}
+    problems: list[str] = []
+    for name, table in cast("Mapping[str, object]", tables).items():
+        try:
+            models[name] = _read(name, table, secret_of)
+        except (ValueError, WakefulError) as error:
+            problems.append(f"[models.{name}]: {error}")
+    return models, problems
+
+
+def _read(name: str, table: object, secret_of: SecretOf) -> Model:
+    if not isinstance(table, Mapping):
+        raise ValueError('it is not a table. Write provider = "ollama" and model = "qwen3:8b" under it.')
+    given = dict(cast("Mapping[str, Any]", table))
+    for key in given:
+        if key not in _KEYS:
+            raise ValueError(f"there is no key {key!r}; the nearest is {nearest(key, _KEYS)!r}.")
+    for key in ("provider", "model"):
+        if not isinstance(given.get(key), str):
+            raise ValueError(f"`{key}` is missing, or not a text.")
+    _check_types(given)
+    provider = provider_of(given["provider"])
+    given["address"] = check_address(provider, given.get("address"))
+    given["key"] = _read_key(given.get("key"), secret_of)
+    model = Model(name=name, source="settings", **given)
+    check(model)
+    if provider.needs_key and model.key is None:
+        raise ValueError(f'{provider.label} needs a key: write key = {{ env = "VARIABLE" }} or {{ file = "path" }}.')
+    return model
+
+
+def _check_types(given: Mapping[str, Any]) -> None:
+    for key in _NUMBERS:
+        value = given.get(key)
+        allowed = (int, float) if key.endswith("_price") else (int,)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, allowed)):
+            raise ValueError(f"`{key}` is a number.")
+    for key in _FLAGS:
+        if not isinstance(given.get(key, False), bool):
+            raise ValueError(f"`{key}` is true or false.")
+    if given.get("tool_calls") not in (None, *get_args(StoredToolCalls)):
+        raise ValueError(f"`tool_calls` is one of {', '.join(get_args(ToolCalls))}.")
+    if not isinstance(given.get("address", ""), str):
+        raise ValueError("`address` is a text.")
+
+
+def _read_key(value: object, secret_of: SecretOf) -> str | None:
+    """Return a key: a text, or the content of a file or environment variable."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return check_key(value)
+    given: Mapping[str, object] = cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
+    if len(given) == 1:
+        [(place, where)] = given.items()
+        if place in ("file", "env") and isinstance(where, str):
+            try:
+                return check_key(secret_of(place, where))
+            except ValueError as error:
+                raise ValueError(f"`key`: {error}") from None
+    raise ValueError('`key` is a text, { file = "path" } or { env = "VARIABLE" }.')
+
+
+# Recognises a tool call that a model wrote as text, in the forms of the usual models: nobody makes such a call.
+
+
+MAX_READ = 200_000  # characters; the rest of a text is not searched
+# Marks that only a call has, so a text with one has a call even if its tool does not exist.
+_MARKED = re.compile(
+    r"<tool_calls?>\s{0,20}(?:[\[{<]|[\w.:-]{1,100}\s{0,20}[{<])|<function=\w|<invoke\s+name=|<\|python_tag\|>"
+    r"|\[TOOL_CALLS\]\s{0,20}[\[{\w]|<｜tool▁call|<\|tool_call",
+    re.IGNORECASE,
+)
+_JSON = re.compile(
+    r'"(?:name|tool|tool_name|function|function_name)"\s*:\s*"([\w.:-]{1,100})"'
+    r'\s*(?:,\s*"(?:arguments|parameters|args|input|tool_input)"\s*:|\})'
+)
+_PYTHON = re.compile(
+    r"^[ \t]*(?:<\|\w{1,40}\|>)?\[?(?:print\()?([A-Za-z_][\w.]{0,99})\((?=\s*(?:\)|\w{1,100}\s*=))(.*)", re.MULTILINE
+)
+_CODE_SPAN = re.compile(r"(?<!`)`[^`\n]+`(?!`)")
+
+
+def has_text_call(text: str, tools: Collection[str]) -> bool:
+    """Return whether a text has a call of one of these tools, or one that is clearly marked as a call."""
+    text = _CODE_SPAN.sub(lambda found: "" if found[0] != text.strip() else found[0], text[:MAX_READ])
+    return (
+        _MARKED.search(text) is not None
+        or any(found[1] in tools for found in _JSON.finditer(text))
+        # A sentence can begin like a call, and ends in another way.
+        or any(found[1] in tools and found[2].rstrip()[-1:] in ")],>{['\"" for found in _PYTHON.finditer(text))
+    )

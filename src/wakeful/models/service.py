@@ -10,12 +10,11 @@ from wakeful.core.errors import Unavailable, WakefulError
 from wakeful.core.identity import Identity, check_fresh, check_owner
 from wakeful.core.records import Abilities, Model, ModelTest
 from wakeful.models import lists, rules
-from wakeful.models.addresses import check_address
 from wakeful.models.by_name import Models
 from wakeful.models.catalog import ModelCatalog, decrypt_key, encrypt_key
-from wakeful.models.discover import discover
+from wakeful.models.lists import discover
 from wakeful.models.names import check_written, provider_of
-from wakeful.models.providers import Provider
+from wakeful.models.providers import Provider, check_address
 from wakeful.models.rules import FoundServer, ListedModel, ModelNotListed, ModelTrial
 from wakeful.models.trials import ModelTests
 from wakeful.store.store import Store, Tx

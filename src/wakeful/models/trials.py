@@ -19,8 +19,7 @@ from wakeful.core.records import ToolCalls
 from wakeful.models.by_name import Models
 from wakeful.models.errors import ModelBusy, ModelFailed, ModelSilent, ProviderMissing, quote
 from wakeful.models.names import DEMO, NoSuchModel
-from wakeful.models.rules import ModelKeyMissing, ModelKeyUnreadable, ModelTrial, Problem
-from wakeful.models.text_calls import has_text_call
+from wakeful.models.rules import ModelKeyMissing, ModelKeyUnreadable, ModelTrial, Problem, has_text_call
 
 ANSWER_WITHIN = 20.0  # seconds; a person waits for the result
 PATIENCE = 60.0  # seconds for a provider's answer

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from wakeful.core.clock import Clock
 from wakeful.core.identity import Identity, OwnersOnly
-from wakeful.core.jobs import Job
 from wakeful.core.search import IndexProgress
 from wakeful.sessions.search import SearchIndex
 from wakeful.sessions.service import SessionService
+from wakeful.store.base import Job
 from wakeful.store.drivers.sqlite import FreePages
 from wakeful.store.nodes import OldRun, StoredTexts
 from wakeful.store.sessions import NoSuchSession

@@ -8,13 +8,12 @@ from datetime import timedelta
 
 from wakeful.core.clock import STEP, Clock
 from wakeful.core.errors import Unavailable
-from wakeful.core.jobs import Job
 from wakeful.core.resources import find_disk_shortage
 from wakeful.core.types import FOREVER
 from wakeful.hooks.rules import KEEP_PAYLOAD
 from wakeful.notices.texts import make_notice
 from wakeful.operations.storage import OldData, Retention, Vacuum
-from wakeful.store.base import Base
+from wakeful.store.base import Base, Job
 from wakeful.store.completions import KEPT
 from wakeful.store.hooks import KEEP
 from wakeful.store.store import Store, Tx

@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Generic, TypeVar
 
-from wakeful.core.counters import SendCounters
 from wakeful.core.errors import StoreUnavailable, WakefulError
 from wakeful.core.events import LookAgain, OutgoingQueued
 from wakeful.core.records import Outgoing
@@ -19,7 +18,7 @@ from wakeful.core.types import FOREVER
 from wakeful.outgoing import rules
 from wakeful.outgoing.rules import CANCELLED, DROPPED, Answer, Mail, Request, Result
 from wakeful.outgoing.sender import Sender
-from wakeful.store.base import Base
+from wakeful.store.base import Base, SendCounters
 from wakeful.store.errors import insist
 from wakeful.store.rows import from_micros
 from wakeful.store.store import Tx

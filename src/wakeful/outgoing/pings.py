@@ -9,7 +9,6 @@ import orjson
 
 from wakeful.core.addresses import PingEvent, check_ping_url, host_of, show_ping_url, to_ping
 from wakeful.core.clock import Clock
-from wakeful.core.counters import SendCounters
 from wakeful.core.errors import Unavailable
 from wakeful.core.outgoing import check_public
 from wakeful.core.records import Outgoing
@@ -18,7 +17,7 @@ from wakeful.outgoing import rules
 from wakeful.outgoing.outbox import Kind
 from wakeful.outgoing.rules import CANCELLED, Answer, Request, Result
 from wakeful.outgoing.sender import Sender
-from wakeful.store.base import Base
+from wakeful.store.base import Base, SendCounters
 from wakeful.store.store import Store, Tx
 from wakeful.timing.lifecycle import check_live
 

@@ -36,7 +36,7 @@ from wakeful.core.identity import (
     read_expiry,
 )
 from wakeful.core.types import Role, Scope, Token, User
-from wakeful.runs.departures import Departures
+from wakeful.runs.stopping import Departures
 from wakeful.store.people import Pass
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes import Gone

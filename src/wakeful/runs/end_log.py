@@ -7,7 +7,7 @@ from contextvars import Context
 
 from wakeful.core.records import Outcome
 from wakeful.runs.held_run import HeldRun
-from wakeful.telemetry.log_fields import log_each
+from wakeful.telemetry.logs import log_each
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from wakeful.runs.frame_writer import FrameWriter
 from wakeful.runs.held_run import GoesOn, HeldRun, end_of_work
 from wakeful.store.errors import PAUSE, insist
 from wakeful.store.runs import Claimed
-from wakeful.telemetry.log_fields import enter_run
+from wakeful.telemetry.logs import enter_run
 from wakeful.telemetry.tracing import Tracing, note_end
 
 log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Send messages to agents; list, repeat, continue and stop runs."""
+"""Send messages to agents; list, repeat, continue and stop runs. The brake on those of one token or hook."""
 
 import asyncio
 import contextlib
@@ -12,15 +12,14 @@ from wakeful.core import ids
 from wakeful.core.clock import Clock
 from wakeful.core.errors import StoreBusy, Unavailable
 from wakeful.core.events import LookAgain, RunChanged
-from wakeful.core.labels import Via, describe_door, stamp
+from wakeful.core.labels import HOUR, TokenBraked, Via, describe_door, stamp
 from wakeful.core.records import Attached, Image, Stopped
 from wakeful.core.texts import first_words
 from wakeful.core.types import Message, Rules, Run, RunUsage, Session
-from wakeful.runs.brake import check_brake
 from wakeful.runs.rules import NotFromAWake, NothingToContinue, ReplacedByVersion, RunTexts, find_last_asked, texts_of
 from wakeful.runs.stopping import Stopping
+from wakeful.sessions.messages import all_messages
 from wakeful.sessions.presence import mark_present
-from wakeful.sessions.reading import all_messages
 from wakeful.sessions.service import SessionBusy
 from wakeful.store.store import Store, Tx
 from wakeful.timing import lifecycle
@@ -394,3 +393,25 @@ class RunWaits:
     def _look_everywhere(self) -> None:
         for run_id in self._waiting:
             self._look(run_id)
+
+
+# The brake on the bookings and runs of one token or hook.
+
+
+SIDE_REQUESTS = 4  # for each run that a token may start: a chat page asks for up to three after a message
+
+
+async def check_brake(tx: Tx, via: Via | None, now: datetime, rules: Rules, *, is_side_request: bool = False) -> None:
+    """Refuse a booking or a run of a token that has used up its hour. Until the transaction ends, no other one counts.
+
+    Requests for titles, tags and follow-ups are counted apart, so that they leave no less room for messages. Call it
+    before anything else that locks a row, so that all transactions take their locks in the same order.
+    """
+    if via is None or not via.is_braked or via.token_id is None:
+        return
+    await tx.token_uses.lock(via.token_id)
+    most = rules.runs_per_token * (SIDE_REQUESTS if is_side_request else 1)
+    used_at = await tx.token_uses.find(via.token_id, now, most, is_side_request=is_side_request)
+    if used_at is not None:
+        what = "asked for {} titles, tags and follow-ups" if is_side_request else "booked or started {} runs"
+        raise TokenBraked(via, what.format(most), used_at + HOUR, now)

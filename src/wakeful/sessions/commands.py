@@ -65,8 +65,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Print the messages of a session."""
-    from wakeful.cli.chat.plain import PlainScreen
-    from wakeful.cli.chat.screen import View
+    from wakeful.cli.chat.screen import PlainScreen, View
 
     server = connect()
     found = server.get("sessions", find_id(server, SESSION, session))

@@ -1,18 +1,19 @@
-"""Validation of a message to a session: its text, images, and the names of uploaded files."""
+"""Messages to a session: validation of text, images and names of uploads; reading sessions for their user."""
 
 import base64
 import binascii
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from wakeful.core.errors import Invalid
 from wakeful.core.identity import Identity
 from wakeful.core.records import Attached, Image
 from wakeful.core.texts import why_not_storable
-from wakeful.core.types import MAX_IMAGE_BYTES, MAX_IMAGES
+from wakeful.core.types import MAX_IMAGE_BYTES, MAX_IMAGES, Agent, Message
 from wakeful.http.services import Services
+from wakeful.store.store import Store, Tx
 
 MAX_CONTENT = 1_000_000  # characters
 MAX_FILES = 100
@@ -120,3 +121,37 @@ def _read_path(value: Any) -> str:
         if isinstance(path, str) and why_not_storable(path) is None:
             return path
     raise BadFrame('A file must be {"name": …, "path": …}, with the path that its upload returned.', field="files")
+
+
+# Read sessions, their agents and their messages for the user they belong to.
+
+
+_PAGE = 1_000
+
+T = TypeVar("T")
+
+
+async def read_own(store: Store, session_id: str, user_id: str, read: Callable[[Tx], Coroutine[Any, Any, T]]) -> T:
+    """Read something of a session, or raise if the user has no such session."""
+
+    async def work(tx: Tx) -> T:
+        await tx.sessions.get(session_id, user_id)
+        return await read(tx)
+
+    return await store.read(work)
+
+
+async def agent_of(tx: Tx, session_id: str, user_id: str) -> Agent:
+    """Return the agent of a session, or raise if the session or the agent was deleted."""
+    session = await tx.sessions.get(session_id, user_id)
+    return await tx.agents.get(session.agent_id, user_id)
+
+
+async def all_messages(tx: Tx, session_id: str) -> list[Message]:
+    """Return the whole transcript of a session."""
+    found: list[Message] = []
+    while True:
+        page = await tx.sessions.messages(session_id, found[-1].position if found else 0, _PAGE)
+        found += page
+        if len(page) < _PAGE:
+            return found

@@ -9,7 +9,7 @@ from wakeful.core import ids
 from wakeful.core.clock import Clock
 from wakeful.core.errors import Conflict, Invalid
 from wakeful.core.types import Message, Pause, Run, Session, Upload, Wake
-from wakeful.sessions.reading import all_messages, read_own
+from wakeful.sessions.messages import all_messages, read_own
 from wakeful.sessions.uploads import MAX_UPLOADS_BYTES, ForeignFile, Uploads
 from wakeful.store.store import Store, Tx
 from wakeful.timing import lifecycle

@@ -12,12 +12,11 @@ from pathlib import Path
 
 from wakeful.core import ids
 from wakeful.core.errors import Invalid, LimitReached, WakefulError
-from wakeful.core.jobs import Job
 from wakeful.core.types import Upload
 from wakeful.database.files import AgentFiles
 from wakeful.homes.workspace import Workspace
-from wakeful.sessions.reading import agent_of
-from wakeful.store.base import Base
+from wakeful.sessions.messages import agent_of
+from wakeful.store.base import Base, Job
 from wakeful.store.store import Tx
 
 MAX_UPLOAD_BYTES = 25 * 1024 * 1024

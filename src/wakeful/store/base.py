@@ -1,5 +1,6 @@
-"""What the services of a node are built on: store, clock, rules, keys and folders."""
+"""What services of a node are built on: store, clock, rules, keys, folders; periodic jobs; counters of messages."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -44,3 +45,25 @@ class Base:
     def workspace_of(self, agent_id: str) -> Path:
         """Return the directory of an agent's files."""
         return self.agents_dir / agent_id / "workspace"
+
+
+# Periodic work: each feature contributes its jobs, and the engine of a node runs them.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Work that a node repeats while it runs. A failure is logged, and the next turn tries again."""
+
+    name: str
+    every: timedelta
+    run: Callable[[], Awaitable[object]]
+    is_at_once: bool = False  # also when the node starts
+
+
+# What features count of what they send; `operations/metrics.py` does the counting.
+
+
+class SendCounters(Protocol):
+    """Counts messages to something outside, and pings of the heartbeat address."""
+
+    def count_outgoing(self, kind: str, outcome: str) -> None: ...

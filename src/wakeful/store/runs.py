@@ -14,7 +14,7 @@ from wakeful.core.outside import add_sources
 from wakeful.core.records import WARM, Allowance, Approval, NodeIdentity, Outcome
 from wakeful.core.texts import title_of
 from wakeful.core.types import ClaimedRun, Rules, Run, RunStatus, RunUsage, WaitingWork
-from wakeful.store import queries
+from wakeful.store import rows as queries
 from wakeful.store.drivers.database import Row, Statements
 from wakeful.store.outgoing import OutgoingRows
 from wakeful.store.rows import (
@@ -32,8 +32,6 @@ from wakeful.store.rows import (
 from wakeful.store.webhooks import WebhookRows, run_ended
 
 # Runs in the store: the queue, the claims, the leases, the ledger.
-
-
 _LONG_AGO = timedelta(days=7)  # bounds the look at old rows
 _TURN = queries.for_sqlite()["add_runs"].names.index("turn")
 

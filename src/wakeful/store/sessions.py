@@ -14,13 +14,12 @@ from wakeful.core.events import FramesSaved, RunFrame, SessionChanged, SessionGo
 from wakeful.core.frames import to_wire
 from wakeful.core.search import MAX_SEARCHED, SEARCHED_ROLES, Found, IndexProgress, terms_of
 from wakeful.core.types import Message, Run, Session, Upload
-from wakeful.store import queries
+from wakeful.store import rows as queries
 from wakeful.store.drivers.database import Params, Row, Statements
 from wakeful.store.rows import FOUND, MESSAGES, SESSIONS, UPLOADS, to_micros
 
+
 # Frames that a transaction adds to sessions' streams.
-
-
 @dataclass(frozen=True, slots=True)
 class _Said:
     """Frames of one row in `events`."""

@@ -1,11 +1,15 @@
-"""The WebSockets: frames of a session, live and replayed, and changes of everything a user owns."""
+"""The WebSockets: frames of a session, live and replayed, and changes of everything a user owns.
+
+Silent ones get heartbeats; those whose token was revoked or has expired are closed.
+"""
 
 import asyncio
 import json
+import logging
 import re
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
@@ -31,17 +35,135 @@ from wakeful.core.frames import encode
 from wakeful.core.hub import Sent, Subscription, session_topic, user_topic
 from wakeful.core.identity import Identity, check_scope, includes
 from wakeful.http.auth import Reader, identity_of
-from wakeful.http.connections import raw_send
+from wakeful.http.connections import abort, raw_send
 from wakeful.http.limits import UnfitJson, parse, trim_soon
 from wakeful.http.routes import DoorRoute
 from wakeful.http.services import Services
 from wakeful.http.shapes import ID
+from wakeful.people.service import Accounts
 from wakeful.sessions.messages import BadFrame, hand_over, read_message
 from wakeful.store.errors import insist
 from wakeful.stream.feed import Feed
-from wakeful.stream.open_sockets import Heartbeats, OpenSockets, Pulse
 from wakeful.stream.service import Opening, Stream
 from wakeful.stream.wire import MAX_FRAME, WRITE_NOW
+
+# Open sockets: heartbeats on silent ones, and the end of those whose token was revoked or has expired.
+
+
+log = logging.getLogger(__name__)
+
+_CHECKS = 8  # per heartbeat
+TOKEN_ENDED = 4001
+CHECK_EVERY = 20.0  # seconds; a revoked token's sockets are closed within 30
+REVOKED_CLOSE_SECONDS = 5.0
+
+
+class Pulse:
+    """The silence of one socket, counted in checks: reading the clock for each message would cost more."""
+
+    __slots__ = ("_is_due", "_silent_checks", "_wake")
+
+    def __init__(self, wake: asyncio.Event) -> None:
+        self._wake = wake
+        self._silent_checks = 0
+        self._is_due = False
+
+    def beat(self) -> None:
+        """Start counting again: a frame was sent."""
+        self._silent_checks = 0
+
+    def pop_due(self) -> bool:
+        """Return whether a heartbeat is due, and reset that."""
+        is_due, self._is_due = self._is_due, False
+        return is_due
+
+    def check(self) -> None:
+        """Wake the sender if the next check could be too late for a heartbeat."""
+        self._silent_checks += 1
+        if self._silent_checks >= _CHECKS - 1:
+            self.beat()
+            self._is_due = True
+            self._wake.set()
+
+
+class Heartbeats:
+    """Checks all sockets several times per heartbeat."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._pulses: set[Pulse] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def of(self, wake: asyncio.Event) -> Generator[Pulse]:
+        """Make heartbeats due on a socket inside the block; `wake` wakes its sender."""
+        pulse = Pulse(wake)
+        self._pulses.add(pulse)
+        if self._task is None:
+            self._task = asyncio.create_task(self._keep_checking())
+        try:
+            yield pulse
+        finally:
+            self._pulses.discard(pulse)
+
+    async def _keep_checking(self) -> None:
+        while self._pulses:
+            await asyncio.sleep(self._seconds / _CHECKS)
+            for pulse in self._pulses:
+                pulse.check()
+        self._task = None
+
+
+class OpenSockets:
+    """Checks regularly that the tokens of open sockets are still valid."""
+
+    def __init__(self, accounts: Accounts) -> None:
+        self._accounts = accounts
+        self._open: dict[WebSocket, str] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def count(self) -> int:
+        """Return how many sockets are open."""
+        return len(self._open)
+
+    @contextmanager
+    def keep(self, token_id: str, websocket: WebSocket) -> Generator[None]:
+        """Check the token of a socket inside the block."""
+        self._open[websocket] = token_id
+        if self._task is None:
+            self._task = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            del self._open[websocket]
+
+    async def _watch(self) -> None:
+        while self._open:
+            await asyncio.sleep(CHECK_EVERY)
+            if not self._open:
+                break  # the server may have stopped meanwhile, and its store with it
+            try:
+                valid = await self._accounts.still_valid(set(self._open.values()))
+            except StoreUnavailable:  # the store logs it
+                continue
+            except Exception:
+                log.exception("check of open sockets failed")
+                continue
+            ended = [websocket for websocket, token_id in self._open.items() if token_id not in valid]
+            await asyncio.gather(*[_close(websocket) for websocket in ended])
+        self._task = None
+
+
+async def _close(websocket: WebSocket) -> None:
+    try:
+        async with asyncio.timeout(REVOKED_CLOSE_SECONDS):  # a client that reads nothing must not hold up the others
+            await websocket.close(TOKEN_ENDED, "The token of this socket is no longer valid.")
+    except TimeoutError:
+        abort(websocket.scope["state"])
+    except RuntimeError:
+        pass  # it is closing already
+
 
 router = APIRouter()
 

@@ -16,9 +16,7 @@ from wakeful.core.errors import Invalid
 from wakeful.core.identity import Identity, OwnersOnly
 from wakeful.core.values import value
 from wakeful.core.zones import read_duration
-from wakeful.telemetry.log_fields import Lines
-from wakeful.telemetry.logs import Preparing, clean_fields, traceback_of
-from wakeful.telemetry.redaction import PLAIN, Redactor, redact_all
+from wakeful.telemetry.logs import PLAIN, Lines, Preparing, Redactor, clean_fields, redact_all, traceback_of
 
 MAX_LINES = 10_000
 MAX_WAIT_SECONDS = 25.0  # proxies close a request that sends nothing for 30 or 60 seconds

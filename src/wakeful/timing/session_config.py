@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NoReturn, cast, get_args
 
 from wakeful.core.errors import Invalid
+from wakeful.core.labels import may_be_of
 from wakeful.core.records import Skill, missing
 from wakeful.core.texts import check_size, check_text, quote_block, quote_line, refuse_value, show
-from wakeful.core.tool_names import may_be_of
 from wakeful.core.types import Agent, ScheduledBy, ThinkingLevel
 from wakeful.core.values import replace
 from wakeful.timing.when import BadTime, read_instant

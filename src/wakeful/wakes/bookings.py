@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from wakeful.agents.rules import pick_agent
 from wakeful.core.labels import Via
 from wakeful.core.types import Agent, Wake
-from wakeful.sessions.reading import agent_of
+from wakeful.sessions.messages import agent_of
 from wakeful.store.store import Store, Tx
 from wakeful.timing.booking_request import (
     BookingRequest,

@@ -17,7 +17,7 @@ from wakeful.sessions.presence import hold_wakes
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes import DueWake
 from wakeful.store.webhooks import wake_missed
-from wakeful.telemetry.log_fields import log_each
+from wakeful.telemetry.logs import log_each
 from wakeful.timing import bounds
 from wakeful.timing.fire_rule import Facts, Verdict, fire
 

@@ -11,7 +11,7 @@ from wakeful.core.outside import ActingRun
 from wakeful.core.types import Agent, Run, Wake
 from wakeful.core.values import replace
 from wakeful.database.service import AgentData
-from wakeful.runs.brake import check_brake
+from wakeful.runs.service import check_brake
 from wakeful.store.base import Base
 from wakeful.store.store import Tx
 from wakeful.telemetry.tracing import current_traceparent

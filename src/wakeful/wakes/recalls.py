@@ -13,7 +13,7 @@ from wakeful.core.outside import ActingRun
 from wakeful.core.texts import first_words
 from wakeful.core.types import Agent, ClaimedRun, Run, Session, Wake
 from wakeful.database.service import AgentData
-from wakeful.sessions.reading import agent_of, read_own
+from wakeful.sessions.messages import agent_of, read_own
 from wakeful.store.base import Base
 from wakeful.store.sessions import NoSuchSession
 from wakeful.store.store import Tx

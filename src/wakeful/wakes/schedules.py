@@ -11,7 +11,7 @@ from wakeful.core.labels import TOOL, Via, stamp, stamp_booked
 from wakeful.core.outside import ActingRun
 from wakeful.core.types import Agent, ClaimedRun, Wake, is_schedule
 from wakeful.models.catalog import ModelCatalog
-from wakeful.sessions.reading import agent_of
+from wakeful.sessions.messages import agent_of
 from wakeful.store.base import Base
 from wakeful.store.store import Tx
 from wakeful.store.wakes import NoSuchWake

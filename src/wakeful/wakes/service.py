@@ -16,8 +16,8 @@ from wakeful.core.types import Agent, Rules, Run, Session, Wake, is_schedule, ki
 from wakeful.core.values import replace
 from wakeful.core.zones import format_duration, load_zone
 from wakeful.notices.texts import make_notice
-from wakeful.runs.brake import check_brake
 from wakeful.runs.claims import cancel_wake
+from wakeful.runs.service import check_brake
 from wakeful.store.drivers.database import Together
 from wakeful.store.store import Store, Tx
 from wakeful.telemetry.tracing import current_traceparent

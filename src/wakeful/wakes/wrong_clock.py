@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from wakeful.core.clock import STEP, Clock
-from wakeful.core.jobs import Job
 from wakeful.core.types import Wake
+from wakeful.store.base import Job
 from wakeful.store.store import Store, Tx
 from wakeful.timing import replan
 

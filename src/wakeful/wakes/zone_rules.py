@@ -9,9 +9,9 @@ from importlib import resources
 from pathlib import Path
 
 from wakeful.core.clock import Clock
-from wakeful.core.jobs import Job
 from wakeful.core.types import Wake
 from wakeful.core.zones import UnknownZone, load_zone, loaded_zones, reload
+from wakeful.store.base import Job
 from wakeful.store.store import Store, Tx
 from wakeful.timing import replan
 from wakeful.timing.recurrence import DAY

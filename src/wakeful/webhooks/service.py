@@ -8,11 +8,12 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from wakeful.core import device_key as secrets
 from wakeful.core import ids
 from wakeful.core.addresses import host_of
 from wakeful.core.outgoing import check_public
 from wakeful.core.records import Outgoing, Webhook
-from wakeful.hooks import schemes, secrets
+from wakeful.hooks import schemes
 from wakeful.hooks.rules import SecretUnreadable
 from wakeful.outgoing import rules as outgoing_rules
 from wakeful.outgoing.outbox import Kind, Outbox

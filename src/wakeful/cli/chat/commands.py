@@ -16,8 +16,8 @@ from wakeful.cli.server import Server, connect
 
 if TYPE_CHECKING:
     from wakeful.cli.chat.conversation import Conversation
-    from wakeful.cli.chat.plain import PlainScreen
     from wakeful.cli.chat.prompt import PromptScreen
+    from wakeful.cli.chat.screen import PlainScreen
 
 # Exit codes of commands that wait for a run. docs/cli.md lists them.
 FAILED, STOPPED, TIMED_OUT, INTERRUPTED, NEEDS_APPROVAL = 1, 4, 5, 6, 7
@@ -117,7 +117,7 @@ def _open_console(interrupts: "Interrupts") -> "PlainScreen | PromptScreen":
         from wakeful.cli.chat.slash_commands import COMMANDS
 
         return PromptScreen([f"/{name}" for name in COMMANDS], interrupts.decide)
-    from wakeful.cli.chat.plain import PlainScreen
+    from wakeful.cli.chat.screen import PlainScreen
 
     console = PlainScreen()
 
@@ -153,7 +153,7 @@ async def _ask(
     server: Server, agent: dict[str, Any], session_id: str | None, content: str, seconds: int | None, as_json: bool
 ) -> int:
     from wakeful.cli.chat.conversation import Conversation
-    from wakeful.cli.chat.plain import PlainScreen
+    from wakeful.cli.chat.screen import PlainScreen
 
     is_streamed = sys.stdout.isatty() and not as_json
     screen = PlainScreen(streams_answers=is_streamed)

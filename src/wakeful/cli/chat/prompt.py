@@ -17,8 +17,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import CompleteStyle
 
-from wakeful.cli.output import has_colour, printable
-from wakeful.cli.tables import width_of
+from wakeful.cli.output import has_colour, printable, width_of
 from wakeful.core.sources import find_config_dir
 
 _MARK = "› "

@@ -22,7 +22,7 @@ import orjson
 from wakeful.core.errors import StoreBusy, StoreUnavailable
 from wakeful.core.events import LookAgain, News, RunChanged, WakeChanged
 from wakeful.core.resources import find_shortage
-from wakeful.store import queries
+from wakeful.store import rows as queries
 from wakeful.store.drivers.database import Deliver, Params, Row, SideConnection, Values, Work
 from wakeful.store.errors import (
     BrokenReference,

@@ -26,7 +26,7 @@ import orjson
 
 from wakeful.core.errors import StoreUnavailable
 from wakeful.core.events import News
-from wakeful.store import queries
+from wakeful.store import rows as queries
 from wakeful.store.drivers.database import Deliver, Params, Row, Values, Work
 from wakeful.store.errors import BrokenReference, StoreFull, StoreReadOnly, StoreUnreadable
 from wakeful.store.rows import from_micros, to_micros
@@ -36,8 +36,6 @@ from wakeful.store.rows import from_micros, to_micros
 # A truncated or missing journal leaves an older store that opens without an error. So about a second after a change the
 # number is raised in the store and, once that is synced, in the file. The file is never ahead of what is on the disk,
 # so a power failure cannot look like a loss; and it needs no sync of its own.
-
-
 # apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
 log = logging.getLogger(__name__)
 
