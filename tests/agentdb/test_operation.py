@@ -4,7 +4,7 @@ import apsw
 import pytest
 
 from databases import Database, Refused
-from wakeful.agentdb.operation import OPERATIONS
+from wakeful.agentdb.operations import OPERATIONS
 from wakeful.cli.main import load
 from wakeful.database import rest as database_rest
 from wakeful.database import rest_rows

@@ -26,7 +26,7 @@ import orjson
 
 from wakeful.agentdb.connection import JOURNAL_SECONDS, MAX_OPEN, Request
 from wakeful.agentdb.errors import DatabaseUnavailable, DataInvalid, DataTimeout, to_error
-from wakeful.agentdb.operation import OPERATIONS
+from wakeful.agentdb.operations import OPERATIONS
 from wakeful.core.resources import OutOfResources
 
 # One worker process and the socket to it; requests are answered in order.

@@ -19,7 +19,8 @@ import orjson
 from wakeful.agentdb import deadline, operations
 from wakeful.agentdb.connection import JOURNAL_SECONDS, MAX_OPEN, OpenDatabase, Request
 from wakeful.agentdb.errors import Refusal
-from wakeful.agentdb.operation import OPERATIONS, address
+from wakeful.agentdb.operation import address
+from wakeful.agentdb.operations import OPERATIONS
 from wakeful.core.resources import hide_memory
 
 # Return memory to the system after a large request. A worker lives as long as the server, and serves all agents.

@@ -27,7 +27,8 @@ from wakeful.agentdb.errors import (
     DataNotFound,
 )
 from wakeful.agentdb.keys import AgentKeys, Vault, with_journal
-from wakeful.agentdb.operation import OPERATIONS, Door
+from wakeful.agentdb.operation import Door
+from wakeful.agentdb.operations import OPERATIONS
 from wakeful.core.clock import Clock
 from wakeful.core.errors import StoreUnavailable, WakefulError
 from wakeful.core.events import DatabaseChanged, HomeErased

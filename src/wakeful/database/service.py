@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable
-from wakeful.agentdb.operation import OPERATIONS, Door
+from wakeful.agentdb.operation import Door
+from wakeful.agentdb.operations import OPERATIONS
 from wakeful.core.clock import Clock
 from wakeful.core.errors import WakefulError
 from wakeful.core.identity import Identity, check_owner, check_scope
