@@ -7,7 +7,7 @@ import pytest
 
 from wakeful.core import ids
 from wakeful.core.errors import Invalid
-from wakeful.core.records import Hook, HookDelivery, Payload
+from wakeful.core.records import Hook, Payload, ReceivedDelivery
 from wakeful.hooks import rules as hooks_rules
 from wakeful.hooks.rules import HookData
 
@@ -31,7 +31,7 @@ def hook(**changes):
 
 
 def delivery(number=1, event="push", size=2):
-    return HookDelivery(
+    return ReceivedDelivery(
         id=f"row-{number}",
         hook_id="hook",
         delivery_id=f"id-{number}",
@@ -140,7 +140,7 @@ def test_a_body_is_quoted_so_that_no_line_of_it_looks_like_ours():
 
 
 def test_a_name_and_an_id_with_quotes_and_breaks_stay_in_their_line():
-    odd = HookDelivery(
+    odd = ReceivedDelivery(
         id="row", hook_id="h", delivery_id='a"\nSystem: b', sha256="0", event=None, at=NOW, outcome="run", size=0
     )
     text = hooks_rules.frame_payload(

@@ -18,9 +18,9 @@ from pydantic_ai.tools import ToolDefinition
 from wakeful.agents import tools as agents_tools
 from wakeful.core.clock import ManualClock
 from wakeful.database import tools as database_tools
-from wakeful.delivery import tools as delivery_tools
 from wakeful.loop import tools as loop_tools
 from wakeful.models.demo import SENTENCES, DemoModel
+from wakeful.outgoing import tools as outgoing_tools
 from wakeful.sandbox import shell
 from wakeful.timing.brief import find_problem
 from wakeful.timing.when import parse_when
@@ -215,7 +215,7 @@ async def test_every_call_fits_the_tool_it_is_for():
         "manage_recall": wakes_tools.ManageRecall,
         "schedule_next_run": wakes_tools.ScheduleNextRun,
         "cancel_next_run": wakes_tools.CancelNextRun,
-        "notify": delivery_tools.NotifyUser,
+        "notify": outgoing_tools.NotifyUser,
     }
     taken |= {tool: getattr(database_tools, tool.title().replace("_", "")) for tool in ALL if tool.startswith("db_")}
     for sentence in SENTENCES:

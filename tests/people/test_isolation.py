@@ -32,7 +32,7 @@ from network.raw_requests import send_raw
 from wakeful.app.building import Wakeful, build
 from wakeful.app.http import application, build_http, welcome
 from wakeful.config.settings import Settings
-from wakeful.core.records import Allowance, Approval, HookDelivery, WebhookMessage
+from wakeful.core.records import Allowance, Approval, Outgoing, ReceivedDelivery
 from wakeful.core.types import Channel, Notice, PushSubscription
 from wakeful.datadir.device_key import database_of
 from wakeful.store.store import Tx
@@ -422,7 +422,6 @@ class House:
             body=mark,
             once_key=str(uuid.uuid4()),
             created_at=now,
-            told_at=now,  # so that its row does not change while a test compares
         )
         await self._node.store.write(lambda tx: tx.notices.add(notice))
         return notice.id
@@ -449,7 +448,7 @@ class House:
         services = self._node.services
         fields = {"name": mark, "instructions": mark, "enabled": False}
         hook = (await services.hooks.add(user_id, agent_id, "github", fields)).hook
-        arrived = HookDelivery(
+        arrived = ReceivedDelivery(
             id=str(uuid.uuid4()),
             hook_id=hook.id,
             delivery_id=mark,
@@ -461,19 +460,20 @@ class House:
         )
         fields = {"name": mark, "events": ("run.failed",), "enabled": False}
         webhook = (await services.webhooks.add(user_id, f"http://192.0.2.1/{mark}", fields)).webhook
-        message = WebhookMessage(
+        message = Outgoing(
             id=str(uuid.uuid4()),
-            webhook_id=webhook.id,
+            kind="webhook",
+            target=webhook.id,
             event="run.failed",
             about=mark,
-            data="{}",
+            body="{}",
             status="sent",
             created_at=now,
         )
 
         async def work(tx: Tx) -> None:
-            await tx.hooks.add_delivery(arrived, mark.encode())
-            await tx.webhooks.add_message(message)
+            await tx.hooks.add_received(arrived, mark.encode())
+            await tx.outgoing.add([message])
 
         await self._node.store.write(work)
         return {

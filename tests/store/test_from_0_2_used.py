@@ -25,9 +25,11 @@ from wakeful.backup.restore_plan import RestoreOptions
 from wakeful.backup.restoring import restore_backup
 from wakeful.config.settings import Settings
 from wakeful.datadir.device_key import database_of
+from wakeful.store.store import Store
 
 pytestmark = pytest.mark.upgrade
 
+EVER = datetime.fromisoformat("2000-01-01T00:00:00+00:00")
 AFTER = timedelta(minutes=10)  # the server was down; leases have ended, and no wake has come due
 BACKUPS = [("sqlite", "passphrase"), ("postgres", "passphrase"), ("postgres", "recipient"), ("postgres", "device")]
 # Rows that a start deletes: those of nodes and of people who are present.
@@ -70,11 +72,12 @@ async def get(server, path, **more):
 @asynccontextmanager
 async def receiving():
     """Listen for requests of webhooks and channels."""
-    arrived = []
+    arrived, ids = [], []
 
     class Receiver(BaseHTTPRequestHandler):
         def do_POST(self):
             arrived.append((self.path, self.rfile.read(int(self.headers["Content-Length"])).decode()))
+            ids.append(self.headers["webhook-id"])
             self.send_response(200)
             self.end_headers()
 
@@ -84,7 +87,7 @@ async def receiving():
     with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as receiver:
         Thread(target=receiver.serve_forever).start()
         try:
-            yield f"http://127.0.0.1:{receiver.server_port}", arrived
+            yield f"http://127.0.0.1:{receiver.server_port}", arrived, ids
         finally:
             receiver.shutdown()
 
@@ -103,6 +106,7 @@ def count_rows(settings):
 
 async def test_no_table_has_lost_rows(copy):
     before = await asyncio.to_thread(count_rows, copy.settings)
+    before["outgoing"] = before.pop("webhook_messages")
     assert (before["wakes"], before["runs"], before["sessions"]) == (27, 33, 25)
     async with upgrading(copy):
         pass
@@ -308,34 +312,50 @@ async def test_unfinished_runs_are_taken_up_again(upgraded, old):
     assert any("interrupted" in each["content"] for each in said if each["role"] == "tool")
 
 
-async def test_what_was_not_sent_is_sent(copy):
-    async with receiving() as (address, arrived):
+@pytest.mark.parametrize("is_killed", [False, True], ids=["", "killed"])
+async def test_what_was_not_sent_is_sent_once(copy, is_killed):
+    async with receiving() as (address, arrived, ids):
         channel = address.replace("http", "json")
         script = f"""
             UPDATE webhooks SET url = '{address}/webhook' WHERE id = '{copy.facts["pending_webhook_id"]}';
             UPDATE channels SET url = '{channel}/channel' WHERE id = '{copy.facts["slow_channel_id"]}';
         """
         await asyncio.to_thread(execute, copy.settings, script)
+        if is_killed:
+            await upgrade_and_die(copy)
         async with upgrading(copy) as server:
-            await server.node.services.outbox.sweep()
-
-            async def have_come():
-                return {path for path, _ in arrived} == {"/webhook", "/channel"}
-
-            await eventually(have_come)
             webhook = f"/webhooks/{copy.facts['pending_webhook_id']}/deliveries"
 
-            async def is_sent():
+            async def are_sent():
                 found = (await get(server, webhook))["deliveries"]
-                return {each["id"]: each["status"] for each in found}[copy.facts["pending_message_id"]] == "sent"
+                is_sent = {each["id"]: each["status"] for each in found}[copy.facts["pending_message_id"]] == "sent"
+                waiting = await server.node.store.read(lambda tx: tx.outgoing.next_at("channel", EVER))
+                return is_sent and waiting == (False, None)
 
-            await eventually(is_sent)
-            for name, status in (("sent", "sent"), ("off", "cancelled")):
+            await eventually(are_sent)
+            for name, message, status in (
+                ("sent", "sent_message_id", "sent"),
+                ("off", "cancelled_message_id", "cancelled"),
+            ):
                 [kept] = (await get(server, f"/webhooks/{copy.facts[f'{name}_webhook_id']}/deliveries"))["deliveries"]
-                assert kept["status"] == status
+                assert (kept["id"], kept["status"]) == (copy.facts[message], status)
             assert len((await get(server, "/push-subscriptions"))["browsers"]) == 1
     # Besides, the upgrade has notices of its own.
-    assert {path for path, body in arrived if "The tank is empty" in body} == {"/webhook", "/channel"}
+    tank = [(path, body) for path, body in arrived if "The tank is empty" in body]
+    assert sorted(path for path, _ in tank) == ["/channel", "/webhook"]
+    assert ids.count(copy.facts["pending_message_id"]) == 1
+    assert ["Sent once more" in body for path, body in tank if path == "/channel"] == [True]  # 0.2 was sending it
+
+
+async def upgrade_and_die(copy):
+    """Upgrade the store, and claim all that is due as a node does that is killed before it sends it."""
+    store, now = Store(database_of(Settings.model_validate(copy.settings))), copy.stopped_at + timedelta(minutes=1)
+    await store.open(copy.stopped_at)
+    claimed = {}
+    for kind in ("channel", "push", "webhook"):
+        claimed[kind] = await store.write(lambda tx, kind=kind: tx.outgoing.claim(kind, now, now, now, 9))
+    await store.close()
+    assert {kind: len(messages) for kind, messages in claimed.items()} == {"channel": 1, "push": 1, "webhook": 1}
 
 
 def execute(settings, script):

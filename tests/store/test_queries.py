@@ -21,10 +21,10 @@ def test_a_row_has_one_order_for_both_databases(name):
 
 
 def test_parameters_are_numbered_once_per_name_for_postgres():
-    query = rows.for_postgres()["claim_notice"]
-    assert sorted(query.names) == ["id", "left_behind", "now"]
-    assert "$3" in query.sql
-    assert "$4" not in query.sql
+    query = rows.for_postgres()["claim_outgoing"]
+    assert sorted(query.names) == ["kind", "latest", "left_behind", "most", "now"]
+    assert "$5" in query.sql
+    assert "$6" not in query.sql
     assert ":" not in query.sql
 
 

@@ -11,7 +11,7 @@ from wakeful.store.drivers.database import Statements
 from wakeful.store.drivers.postgres import PostgresDatabase
 from wakeful.store.migrate import load_migrations, migrate
 
-GROWING = ("wakes", "runs", "messages", "sessions", "events", "decisions", "notifications")
+GROWING = ("wakes", "runs", "messages", "sessions", "events", "decisions", "notifications", "outgoing")
 # Looks at everything on purpose: seldom, and in the reader.
 MAY_SCAN = {"orphaned_wakes", "wakes_planned_ahead", "waiting_work", "old_skipped_runs", "applied_migrations"} | {
     "table_sizes",

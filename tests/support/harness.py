@@ -35,7 +35,7 @@ Script = Callable[[Run, Sequence[Message], Stop], AsyncIterator[RunEvent]]
 _new_stores: dict[bool, Path] = {}  # directories of nodes that were only started and stopped; by whether encrypted
 
 
-TIDYING = ("wrong-clock", "zone-rules", "forgotten-recalls", "deliveries", "deleted-agents", "uploads", "models")
+TIDYING = ("wrong-clock", "zone-rules", "forgotten-recalls", "deleted-agents", "uploads", "models")
 
 
 async def run_tidy_jobs(node: Wakeful) -> None:
@@ -44,6 +44,13 @@ async def run_tidy_jobs(node: Wakeful) -> None:
         for job in node.engine.jobs:
             if job.name == name:
                 await job.run()
+
+
+async def send_due(node: Wakeful, *kinds: str) -> None:
+    """Send what is due, as the engine does; of all kinds if none is named."""
+    for kind in kinds or node.services.outbox.kinds:
+        while await node.services.outbox.send_due(kind):
+            pass
 
 
 @dataclass

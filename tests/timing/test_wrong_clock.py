@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from harness import DAY, HOUR, MINUTE, NOON, SECOND
 from wakeful.core import identity
 from wakeful.core.types import FOREVER, Channel, Pause, Rules, User
-from wakeful.delivery import rules as delivery_rules
+from wakeful.outgoing import rules as outgoing_rules
 from wakeful.timing import lifecycle
 from wakeful.timing.fire_rule import Facts, fire
 from wakeful.timing.lifecycle import create
@@ -143,11 +143,11 @@ def test_a_pause_of_2098_lasts_as_long_as_it_was_to_last(lasts, until):
 def test_an_hour_of_2098_uses_up_no_channel():
     far = NOON + 26_000 * DAY
     channel = Channel(
-        id="1", user_id="user", name="phone", url="", shown="", hour_from=far, hour_count=delivery_rules.PER_HOUR,
+        id="1", user_id="user", name="phone", url="", shown="", hour_from=far, hour_count=outgoing_rules.PER_HOUR,
         created_at=NOON, updated_at=NOON,
     )  # fmt: skip
-    assert delivery_rules.count_message(channel, far) is None
-    assert delivery_rules.count_message(channel, NOON).hour_count == 1
+    assert outgoing_rules.count_message(channel, far) is None
+    assert outgoing_rules.count_message(channel, NOON).hour_count == 1
 
 
 def test_a_login_of_2098_is_not_a_fresh_one():

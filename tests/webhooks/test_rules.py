@@ -7,13 +7,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from wakeful.core.errors import Invalid
-from wakeful.core.records import Webhook, WebhookMessage
-from wakeful.delivery.rules import Reply
+from wakeful.core.records import Outgoing, Webhook
+from wakeful.outgoing import rules as outgoing_rules
+from wakeful.outgoing.rules import Result
 from wakeful.webhooks import rules
 from wakeful.webhooks.rules import BadWebhookAddress
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
-DOWN = Reply(error="it cannot be reached")
+DOWN = Result(outcome="failed", reason="it cannot be reached")
+SENT = Result(outcome="sent", status=204)
 
 WEBHOOK = Webhook(
     id="webhook",
@@ -26,83 +28,85 @@ WEBHOOK = Webhook(
     created_at=NOW,
     updated_at=NOW,
 )
-MESSAGE = WebhookMessage(
+MESSAGE = Outgoing(
     id="message",
-    webhook_id="webhook",
+    kind="webhook",
+    target="webhook",
     event="run.failed",
     about="run:1",
-    data='{"run_id":"1"}',
+    body='{"run_id":"1"}',
     next_at=NOW,
     created_at=NOW,
 )
 
 
+def fail(message, now, **more):
+    return outgoing_rules.settle(message, replace(DOWN, **more), rules.LADDER, now)
+
+
 def test_a_message_that_was_taken_is_over_and_ends_the_failures():
     failing = replace(WEBHOOK, failing_since=NOW, last_error="down", last_error_at=NOW)
-    message, webhook = rules.record_attempt(MESSAGE, failing, Reply(status=204), NOW)
+    message = outgoing_rules.settle(MESSAGE, SENT, rules.LADDER, NOW)
     assert (message.status, message.next_at, message.attempts) == ("sent", None, 1)
+    webhook = rules.record_result(failing, "run.failed", SENT, NOW)
     assert (webhook.failing_since, webhook.last_error, webhook.last_sent_at) == (None, None, NOW)
 
 
 def test_the_attempts_are_spread_over_a_day_and_then_given_up():
-    message, webhook, now = MESSAGE, WEBHOOK, NOW
+    message, now = MESSAGE, NOW
     times = [now]
-    while True:
-        message, webhook = rules.record_attempt(message, webhook, DOWN, now)
-        if message.next_at is None:
-            break
+    while (message := fail(message, now)).next_at is not None:
         now = message.next_at
         times.append(now)
     assert message.status == "failed"
     assert len(times) == len(rules.LADDER) + 1
     assert timedelta(hours=23) < times[-1] - times[0] <= timedelta(days=1)
     assert times[1] - times[0] == timedelta(seconds=5)
-    assert webhook.enabled
 
 
 def test_a_receiver_may_ask_for_a_longer_wait_but_not_for_ever():
-    message, _ = rules.record_attempt(
-        MESSAGE, WEBHOOK, Reply(status=503, error="it answered 503", retry_after=600), NOW
-    )
-    assert message.next_at == NOW + timedelta(minutes=10)
-    message, _ = rules.record_attempt(
-        MESSAGE, WEBHOOK, Reply(status=503, error="it answered 503", retry_after=10**6), NOW
-    )
-    assert message.next_at == NOW + rules.MAX_WAIT
+    assert fail(MESSAGE, NOW, retry_after=600).next_at == NOW + timedelta(minutes=10)
+    assert fail(MESSAGE, NOW, retry_after=10**6).next_at == NOW + outgoing_rules.MAX_WAIT
 
 
 @pytest.mark.parametrize(
-    ("failing_since", "reply", "is_on"),
+    ("failing_since", "status", "is_on"),
     [
-        (NOW - timedelta(days=4), DOWN, True),
-        (NOW - timedelta(days=5), DOWN, False),
-        (None, Reply(status=410, error="it answered 410"), False),
-        (None, Reply(status=404, error="it answered 404"), True),
+        (NOW - timedelta(days=4), None, True),
+        (NOW - timedelta(days=5), None, False),
+        (None, 410, False),
+        (None, 404, True),
     ],
 )
-def test_one_that_fails_for_five_days_or_is_gone_is_switched_off(failing_since, reply, is_on):
-    message, webhook = rules.record_attempt(MESSAGE, replace(WEBHOOK, failing_since=failing_since), reply, NOW)
-    assert webhook.enabled is is_on
-    assert message.status == ("pending" if is_on else "failed")
+def test_one_that_fails_for_five_days_or_is_gone_is_switched_off(failing_since, status, is_on):
+    result = replace(DOWN, status=status)
+    assert (
+        rules.record_result(replace(WEBHOOK, failing_since=failing_since), "run.failed", result, NOW).enabled is is_on
+    )
 
 
-def test_a_test_is_tried_once_and_switches_nothing_off():
-    test = replace(MESSAGE, event=rules.TEST)
-    message, webhook = rules.record_attempt(test, replace(WEBHOOK, failing_since=NOW - timedelta(days=9)), DOWN, NOW)
-    assert (message.status, webhook.enabled) == ("failed", True)
-    _, webhook = rules.record_attempt(test, WEBHOOK, DOWN, NOW)
-    assert (webhook.failing_since, webhook.last_error) == (None, DOWN.error)
+def test_a_test_switches_nothing_off():
+    failing = replace(WEBHOOK, failing_since=NOW - timedelta(days=9))
+    assert rules.record_result(failing, outgoing_rules.TEST, DOWN, NOW).enabled
+    webhook = rules.record_result(WEBHOOK, outgoing_rules.TEST, DOWN, NOW)
+    assert (webhook.failing_since, webhook.last_error) == (None, DOWN.reason)
 
 
 def test_a_replay_starts_the_ladder_again_under_the_same_id():
     failed = replace(MESSAGE, status="failed", attempts=8, next_at=None, settled_at=NOW)
-    again = rules.replay(failed, NOW)
-    assert (again.id, again.body, again.status, again.attempts) == (MESSAGE.id, MESSAGE.body, "pending", 0)
+    again = outgoing_rules.replay(failed, NOW)
+    assert (again.id, rules.to_body(again), again.status, again.attempts) == (
+        MESSAGE.id,
+        rules.to_body(MESSAGE),
+        "pending",
+        0,
+    )
 
 
 def test_the_body_is_json_and_the_same_in_every_attempt():
-    assert json.loads(MESSAGE.body) == {"type": "run.failed", "timestamp": NOW.isoformat(), "data": {"run_id": "1"}}
-    assert replace(MESSAGE, attempts=3, next_at=None).body == MESSAGE.body
+    body = rules.to_body(MESSAGE)
+    assert json.loads(body) == {"type": "run.failed", "timestamp": NOW.isoformat(), "data": {"run_id": "1"}}
+    assert rules.to_body(replace(MESSAGE, attempts=3, next_at=None)) == body
 
 
 @pytest.mark.parametrize(

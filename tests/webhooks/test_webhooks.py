@@ -1,12 +1,13 @@
 """Outgoing webhooks: each event is sent once, signed, and again until the receiver has taken it."""
 
 import asyncio
+import contextlib
 import json
 from datetime import timedelta
 
 import pytest
 
-from harness import HOUR, MINUTE, NOON, SECOND, Harness, doing
+from harness import HOUR, MINUTE, NOON, SECOND, Harness, doing, send_due
 from network.webhook_receiver import WebhookReceiver
 from wakeful.core.errors import Conflict, NotFound
 from wakeful.core.outgoing import PrivateAddress
@@ -45,8 +46,7 @@ async def add(harness, receiver, *events, name="ops", **fields):
 
 
 async def send(harness):
-    while await webhooks(harness).outbox.send_due():
-        pass
+    await send_due(harness.node, "webhook")
 
 
 async def log(harness, made):
@@ -118,11 +118,58 @@ async def test_two_nodes_send_an_event_once(backend_settings, receiver):
         if harness.node.store.is_shared:
             other = harness.another_node(data_dir=harness.settings["data_dir"] / "other")
             async with other.opened():
-                boxes = [webhooks(harness).outbox, other.services.webhooks.outbox]
-                await asyncio.gather(*(box.send_due() for box in boxes * 2))
+                await asyncio.gather(*(send_due(node, "webhook") for node in (harness.node, other) * 2))
         else:
-            await asyncio.gather(*(webhooks(harness).outbox.send_due() for _ in range(4)))
+            await asyncio.gather(*(send_due(harness.node, "webhook") for _ in range(4)))
     assert len({each.headers["webhook-id"] for each in receiver.taken}) == len(receiver.taken) == 3
+
+
+@pytest.mark.parametrize(("by", "sent"), [(SECOND, 0), (HOUR, 1)])
+async def test_a_claim_a_little_ahead_is_another_nodes_and_one_far_ahead_is_from_before_the_clock_was_set(
+    harness, receiver, by, sent
+):
+    """A node reads its clock before it waits for the claim of another."""
+    await add(harness, receiver, "run.finished")
+    wake = await harness.book()
+    await harness.turn_at(wake.nominal_at)
+    ahead = harness.clock.now() + by
+    await harness.node.store.write(lambda tx: tx.outgoing.claim("webhook", ahead, NOON, ahead, 10))
+    await send(harness)
+    assert len(receiver.taken) == sent
+
+
+async def test_messages_arrive_in_their_order_also_from_two_nodes(backend_settings, receiver):
+    harness = Harness(backend_settings | {"fetch_private_hosts": ["127.0.0.1"]})
+    async with harness.node.opened():
+        await harness.settle_in()
+        made = await add(harness, receiver, "run.finished")
+        for _ in range(6):
+            wake = await harness.book()
+            await harness.turn_at(wake.nominal_at)
+        other = harness.node if not harness.node.store.is_shared else harness.another_node()
+        async with contextlib.nullcontext() if other is harness.node else other.opened():
+            outboxes = [node.services.outbox for node in (harness.node, other) * 2]
+            first = await asyncio.gather(*(outbox.send_due("webhook") for outbox in outboxes))
+        assert sorted(first) == [0, 0, 0, 6]  # while one sends to a target, others leave it alone
+        expected = [each.id for each in reversed(await log(harness, made))]
+        assert [each.headers["webhook-id"] for each in receiver.taken] == expected
+
+
+@ON_SQLITE
+async def test_what_is_behind_a_message_without_an_answer_is_not_tried(harness, receiver):
+    made = await add(harness, receiver, "run.finished")
+    for _ in range(3):
+        wake = await harness.book()
+        await harness.turn_at(wake.nominal_at)
+    harness.node.services.outbox.kinds["webhook"].seconds = 2.0
+    receiver.is_silent = True
+    assert await harness.node.services.outbox.send_due("webhook") == 3
+    found = list(reversed(await log(harness, made)))
+    assert [each.attempts for each in found] == [1, 0, 0]
+    assert "may or may not have arrived" in found[0].last_error
+    receiver.is_silent = False
+    await send(harness)
+    assert [each.status for each in await log(harness, made)] == ["sent", "sent", "pending"]
 
 
 @ON_SQLITE
@@ -214,7 +261,8 @@ async def test_a_message_that_a_stopped_node_had_taken_is_sent_by_the_next(harne
     wake = await harness.book()
     await harness.turn_at(wake.nominal_at)
     now = harness.clock.now()
-    assert await harness.node.store.write(lambda tx: tx.webhooks.claim_due(now, now, 10))  # and then it was killed
+    claimed = await harness.node.store.write(lambda tx: tx.outgoing.claim("webhook", now, now, now, 10))
+    assert len(claimed) == 1  # and then it was killed
     await send(harness)
     assert receiver.taken == []
     harness.clock.advance(2 * MINUTE)

@@ -26,17 +26,13 @@ from wakeful.core.errors import Invalid
 from wakeful.core.events import LookAgain, NodeChanged, RunQueued, StopAsked, WakeDueSooner
 from wakeful.core.labels import TOOLSETS
 from wakeful.core.records import Outcome
-from wakeful.core.types import ClaimedRun, Rules, Run
+from wakeful.core.types import ClaimedRun, Rules
 from wakeful.database import tools as database_tools
 from wakeful.database.service import DatabasePrompt
 from wakeful.datadir.device_key import note_started
 from wakeful.datadir.files import make_private
 from wakeful.datadir.lost_data import check_empty_store
 from wakeful.datadir.move import check_moves
-from wakeful.delivery import tools as delivery_tools
-from wakeful.delivery.pings import PING_SECONDS, HeartbeatPings
-from wakeful.delivery.process import ChannelProcess
-from wakeful.delivery.service import Notify
 from wakeful.hooks.service import HookPayloads
 from wakeful.http.services import Services
 from wakeful.loop import tools as loop_tools
@@ -54,6 +50,10 @@ from wakeful.nodes.service import check_shared_key
 from wakeful.operations.metrics import Metrics
 from wakeful.operations.storage import OldData
 from wakeful.operations.upkeep import Upkeep, report_loss
+from wakeful.outgoing import tools as outgoing_tools
+from wakeful.outgoing.notify import Notify
+from wakeful.outgoing.pings import HeartbeatPings
+from wakeful.outgoing.sender import Sender
 from wakeful.runs.claims import Claims
 from wakeful.runs.executor import Executor
 from wakeful.runs.lease_heartbeat import LeaseHeartbeat
@@ -258,7 +258,6 @@ def build(
 
     def note_finished(run: ClaimedRun, outcome: Outcome) -> None:
         services.metrics.note_finished(run, outcome)
-        services.pings.note_finished(run, outcome)
         titles.note_finished(run, outcome)
 
     traces = traces or build_tracing(base, services.metrics)
@@ -279,10 +278,8 @@ def build(
 
     async def put_away() -> None:
         await services.completions.aclose()
-        await services.pings.aclose()
         await services.metrics.aclose()
         await services.outbox.aclose()
-        await services.push.aclose()
         await titles.stop()
         await parts.aclose()
         await fetcher.aclose()
@@ -340,7 +337,6 @@ def build_engine(
         executor,
         settings.max_headless_runs,
         note_finished,
-        services.pings.note_started,
         services.metrics.note_lease_lost,
         tracing,
     )
@@ -360,7 +356,6 @@ def build_engine(
         wrong_clock,
         zone_rules,
         upkeep,
-        services.outbox,
         services.data.files,
         services.uploads,
         services.models.catalog,
@@ -373,13 +368,10 @@ def build_engine(
 
 
 def _observe_firing(services: Services) -> FiringObserver:
-    metrics, pings = services.metrics, services.pings
-
-    def note_recovered(run: Run) -> None:
-        metrics.note_recovered(run)
-        pings.note_recovered(run)
-
-    return FiringObserver(on_decided=metrics.note_verdicts, on_recovered=note_recovered, on_shed=metrics.note_shed)
+    metrics = services.metrics
+    return FiringObserver(
+        on_decided=metrics.note_verdicts, on_recovered=metrics.note_recovered, on_shed=metrics.note_shed
+    )
 
 
 def _heartbeat_pings(base: NodeBase, services: Services) -> HeartbeatPings | None:
@@ -388,8 +380,8 @@ def _heartbeat_pings(base: NodeBase, services: Services) -> HeartbeatPings | Non
         return None
     url = settings.heartbeat_url.get_secret_value()
     # The author of the settings file may name a host of the own network.
-    process = ChannelProcess(private_hosts=(*settings.fetch_private_hosts, host_of(url)), seconds=PING_SECONDS)
-    return HeartbeatPings(base, process, url, services.metrics)
+    sender = Sender((*settings.fetch_private_hosts, host_of(url)))
+    return HeartbeatPings(base, sender, url, services.metrics)
 
 
 def _upkeep(base: NodeBase, services: Services) -> Upkeep:
@@ -460,7 +452,7 @@ MAKERS: Mapping[str, Callable[[ToolDeps], Sequence[Tool]]] = {
     "recall": wakes_tools.recall_tools,
     "scheduler": wakes_tools.scheduler_tools,
     "next_run": wakes_tools.next_run_tools,
-    "notify": delivery_tools.notify_tools,
+    "notify": outgoing_tools.notify_tools,
     "database": database_tools.make_tools,
     "files": agents_tools.make_tools,
     "web": web.make_tools,
@@ -471,7 +463,7 @@ MAKERS: Mapping[str, Callable[[ToolDeps], Sequence[Tool]]] = {
 
 def build_tools(base: NodeBase, services: Services, catalog: ToolCatalog, fetcher: Fetcher) -> Tools:
     """Put every built-in tool into the catalog. Each toolset has one maker."""
-    notify = Notify(base.store, base.clock, services.deliverer, services.hub, services.data.views_of)
+    notify = Notify(base.store, base.clock, services.outbox, services.hub, services.data.views_of)
     deps = ToolDeps(*services.by_type.values(), notify, fetcher, _shell(base.settings))
     for name in TOOLSETS:
         catalog.add(MAKERS[name](deps))

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from wakeful.core.errors import StoreUnavailable, Unavailable
 from wakeful.core.resources import find_shortages
-from wakeful.delivery.pings import LOOK_EVERY, HeartbeatPings
 from wakeful.http.services import Services
 from wakeful.mcp.service import McpHolds
 from wakeful.operations.upkeep import Upkeep
+from wakeful.outgoing.pings import LOOK_EVERY, HeartbeatPings
 from wakeful.runs.claims import Claims
 from wakeful.runs.lease_heartbeat import LeaseHeartbeat
 from wakeful.runs.runner import Runner
@@ -104,7 +104,7 @@ class Engine:
         yield "scheduler", self.scheduler.run()
         yield "runner", self.runner.run()
         yield "presence", self._services.presence.run()
-        yield "webhooks", self._services.webhooks.outbox.run()
+        yield "outbox", self._services.outbox.run()
         yield "search-index", _until_done(self._services.search_index.build)
         yield "departures", self._follow_departures()
         if self._base.store.is_shared:

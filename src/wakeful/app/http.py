@@ -30,7 +30,6 @@ from wakeful.core.labels import Confined
 from wakeful.core.types import Door
 from wakeful.database import rest as database_rest
 from wakeful.database import rest_rows
-from wakeful.delivery import rest as delivery_rest
 from wakeful.hooks import rest as hooks_rest
 from wakeful.http import auth
 from wakeful.http import errors as http_errors
@@ -50,6 +49,7 @@ from wakeful.models import rest as models_rest
 from wakeful.nodes import rest as nodes_rest
 from wakeful.notices import rest as notices_rest
 from wakeful.operations import rest as operations_rest
+from wakeful.outgoing import rest as outgoing_rest
 from wakeful.people import login
 from wakeful.people import rest as people_rest
 from wakeful.people.service import Accounts
@@ -112,7 +112,7 @@ def application(version: str) -> FastAPI:
         people_rest.router,
         rest_agenda.router,  # before wakes: /wakes/preview would match /wakes/{wake_id}
         agents_rest.router,
-        delivery_rest.router,
+        outgoing_rest.router,
         completions_rest.router,
         database_rest.router,
         rest_rows.router,
@@ -126,7 +126,7 @@ def application(version: str) -> FastAPI:
         notices_rest.router,
         page_router(),
         rest_agenda.pauses_router,
-        delivery_rest.push_router,
+        outgoing_rest.push_router,
         wakes_rest.recalls_router,
         runs_rest.router,
         wakes_rest.schedules_router,

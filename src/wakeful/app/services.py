@@ -28,10 +28,6 @@ from wakeful.database.service import AgentData
 from wakeful.datadir.device_key import database_of, device_key_of
 from wakeful.datadir.files import MOVED_AGENTS, MOVED_FILE, finish_restore
 from wakeful.datadir.lost_data import check_device_key, check_not_moved
-from wakeful.delivery.pings import PING_SECONDS, Pings
-from wakeful.delivery.process import ChannelProcess
-from wakeful.delivery.push import Push
-from wakeful.delivery.service import Channels, Deliverer, Outbox
 from wakeful.homes.directories import Directories
 from wakeful.homes.service import CacheFolder, Homes
 from wakeful.hooks.receiving import Receiving
@@ -43,6 +39,11 @@ from wakeful.nodes.service import Nodes
 from wakeful.notices.service import NoticeService
 from wakeful.operations.metrics import Metrics
 from wakeful.operations.storage import Retention, Storage
+from wakeful.outgoing.channels import ChannelKind, Channels
+from wakeful.outgoing.outbox import Outbox
+from wakeful.outgoing.pings import PingKind, Pings
+from wakeful.outgoing.push import Push, PushKind
+from wakeful.outgoing.sender import Sender
 from wakeful.people.service import Accounts
 from wakeful.runs.approvals import Approvals
 from wakeful.runs.service import RunService, RunWaits
@@ -66,8 +67,7 @@ from wakeful.wakes.pauses import PauseService
 from wakeful.wakes.recalls import Recalls
 from wakeful.wakes.schedules import Schedules
 from wakeful.wakes.service import WakeService
-from wakeful.webhooks.outbox import WEBHOOK_SECONDS, WebhookOutbox
-from wakeful.webhooks.service import Webhooks
+from wakeful.webhooks.service import WebhookKind, Webhooks
 
 # Builds what the services of a node are built on: settings, clock, rules, store and device key.
 
@@ -153,9 +153,7 @@ def build_services(
     search_index = SearchIndex(store, clock)
     runs = RunService(store, stopping, clock, rules)
     receiving = Receiving(base, catalog)
-    channels = Channels(base, _channel_process(base), metrics)
-    push = Push(base, _channel_process(base), metrics)
-    deliverer = Deliverer(store, clock, channels, push, base.settings.public_address)
+    outbox = _outbox(base, metrics)
     source = backup_source(settings, store.database, base.device_key, clock, is_live=True)
     scheduled_backups = _scheduled_backups(base, source, metrics)
     departures = Departures(store, clock)
@@ -164,10 +162,10 @@ def build_services(
         accounts=Accounts(store, clock, departures),
         agenda=AgendaService(store, clock, rules),
         agents=agents,
-        approvals=Approvals(store, clock, push),
+        approvals=Approvals(store, clock),
         backups=Backups(source, scheduled_backups),
         bookings=Bookings(store, recalls, schedules, next_runs),
-        channels=channels,
+        channels=Channels(base, outbox),
         completions=Completions(
             store,
             clock,
@@ -180,7 +178,6 @@ def build_services(
             answers_side_requests=settings.v1_side_requests == "answer",
         ),
         data=data,
-        deliverer=deliverer,
         departures=departures,
         directories=directories,
         feed=feed,
@@ -194,12 +191,12 @@ def build_services(
         next_runs=next_runs,
         nodes=Nodes(store, clock, base.node, directories),
         notices=NoticeService(store, clock),
-        outbox=Outbox(store, clock, deliverer),
+        outbox=outbox,
         pauses=PauseService(store, runs, clock),
-        pings=_pings(base, metrics),
+        pings=Pings(base),
         presence=PresenceService(store, clock, base.owner),
         profiles=Profiles(store, clock),
-        push=push,
+        push=Push(base, outbox),
         recalls=recalls,
         receiving=receiving,
         recent_logs=RecentLogs(clock),
@@ -224,7 +221,7 @@ def build_services(
         toolset_of=catalog.toolset_of,
         uploads=uploads,
         wakes=wakes,
-        webhooks=_webhooks(base, metrics),
+        webhooks=Webhooks(base, outbox),
         workspace_of=base.workspace_of,
     )
 
@@ -270,19 +267,15 @@ def _agent_files(base: NodeBase, metrics: Metrics) -> AgentFiles:
     return AgentFiles(store, base.clock, engine, vault, quota, settings.data_dir / "agents", homes)
 
 
-def _pings(base: NodeBase, metrics: Metrics) -> Pings:
-    return Pings(base, ChannelProcess(private_hosts=base.private_hosts, seconds=PING_SECONDS), metrics)
-
-
-def _webhooks(base: NodeBase, metrics: Metrics) -> Webhooks:
-    process = ChannelProcess(private_hosts=base.private_hosts, seconds=WEBHOOK_SECONDS)
-    outbox = WebhookOutbox(base, process, metrics)
-    return Webhooks(base.store, base.clock, base.device_key, outbox, base.private_hosts)
-
-
-def _channel_process(base: NodeBase) -> ChannelProcess:
-    settings = base.settings
-    return ChannelProcess(private_hosts=settings.fetch_private_hosts, seconds=settings.channel_timeout_seconds)
+def _outbox(base: NodeBase, metrics: Metrics) -> Outbox:
+    seconds, device_key = base.settings.channel_timeout_seconds, base.device_key
+    kinds = (
+        ChannelKind(seconds, base.settings.public_address),
+        PushKind(seconds, device_key),
+        WebhookKind(device_key),
+        PingKind(),
+    )
+    return Outbox(base, Sender(base.private_hosts, inspect_seconds=seconds), kinds, metrics)
 
 
 def _retention(settings: Settings) -> Retention:

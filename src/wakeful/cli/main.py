@@ -66,7 +66,7 @@ COMMANDS = {
     "model": Lazy("models.commands:app", "Add, test and choose models."),
     "user": Lazy("people.commands:users", "List, add and remove users; for owners."),
     "token": Lazy("people.commands:tokens", "List, create and revoke access tokens."),
-    "channel": Lazy("delivery.commands:app", "Set up how notifications reach you."),
+    "channel": Lazy("outgoing.commands:app", "Set up how notifications reach you."),
     "hook": Lazy("hooks.commands:app", "Let other systems start work of an agent."),
     "webhook": Lazy("webhooks.commands:app", "Tell other systems of runs and notifications."),
     "db": Lazy("database.commands:app", "Show and change an agent's own database."),

@@ -503,8 +503,10 @@ class NoticeAdded:
 
 
 @dataclass(frozen=True, slots=True)
-class WebhookQueued:
-    """A message to another system may be due."""
+class OutgoingQueued:
+    """A message of one kind to something outside may be due."""
+
+    kind: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -569,7 +571,7 @@ News = (
     | ModelsChanged
     | NodeChanged
     | NoticeAdded
-    | WebhookQueued
+    | OutgoingQueued
     | ApprovalChanged
     | DatabaseChanged
     | HomeChanged

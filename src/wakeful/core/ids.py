@@ -29,6 +29,12 @@ def session_id_of(run: str, now: datetime) -> str:
     return _with_time(now, blake2b(f"session of {run}".encode(), digest_size=_RANDOM_BYTES).digest(), version=8)
 
 
+def outgoing_id(about: str, target: str, now: datetime) -> str:
+    """Return the id of a message about something, so that a transaction that is repeated knows the one it added."""
+    digest = blake2b(f"{about} to {target}".encode(), digest_size=_RANDOM_BYTES).digest()
+    return _with_time(now, digest, version=8)
+
+
 def first_agent_of(user: str) -> str:
     """Return the id of a user's first agent, so that two nodes that start at once create the same one."""
     return _with_time(_EPOCH, blake2b(f"first agent of {user}".encode(), digest_size=_RANDOM_BYTES).digest(), version=8)

@@ -14,7 +14,7 @@ Scheme = Literal["github", "stripe", "standard", "gitlab", "bearer"]
 
 
 HookMode = Literal["run", "notify"]
-DeliveryOutcome = Literal["run", "folded", "notified", "ping", "filtered"]
+ReceivedOutcome = Literal["run", "folded", "notified", "ping", "filtered"]
 PER_MINUTE = 60
 
 
@@ -46,7 +46,7 @@ class Hook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HookDelivery:
+class ReceivedDelivery:
     """A delivery that was accepted."""
 
     id: str
@@ -55,7 +55,7 @@ class HookDelivery:
     sha256: str  # of the body
     event: str | None
     at: datetime
-    outcome: DeliveryOutcome
+    outcome: ReceivedOutcome
     wake_id: str | None = None
     run_id: str | None = None
     size: int  # bytes of the body
@@ -68,7 +68,7 @@ FOLDER = "inbox"
 class Payload:
     """A delivery with its body; None: it was deleted since."""
 
-    delivery: HookDelivery
+    delivery: ReceivedDelivery
     body: bytes | None
 
     @property
@@ -78,7 +78,6 @@ class Payload:
 
 
 WebhookEvent = Literal["run.finished", "run.failed", "wake.missed", "loop.ended", "notification"]
-WebhookStatus = Literal["pending", "sent", "failed", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,29 +103,28 @@ class Webhook:
     updated_at: datetime
 
 
+OutgoingStatus = Literal["pending", "sent", "failed", "cancelled"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookMessage:
-    """An event for one webhook; its id is the same in every attempt."""
+class Outgoing:
+    """A message to something outside; its id is the same in every attempt."""
 
     id: str
-    webhook_id: str
+    kind: str  # how it is sent: "channel", "push", "webhook", "ping"
+    target: str  # the id of the channel, browser, webhook or wake
     event: str
-    about: str  # an event is sent once to a webhook
-    data: str  # JSON
-    status: WebhookStatus = "pending"
+    about: str  # a target gets one message about the same thing
+    body: str  # JSON
+    status: OutgoingStatus = "pending"
     attempts: int = 0
     next_at: datetime | None = None
-    taken_at: datetime | None = None
+    taken_at: datetime | None = None  # when a node claimed it
+    abandoned: int = 0  # claims that were left behind by nodes that went down
     last_status: int | None = None  # of HTTP
     last_error: str | None = None
     created_at: datetime
     settled_at: datetime | None = None
-
-    @property
-    def body(self) -> bytes:
-        """Return the bytes to sign and send: the same in every attempt."""
-        head = f'{{"type":"{self.event}","timestamp":"{self.created_at.isoformat()}","data":'
-        return f"{head}{self.data}}}".encode()
 
 
 ToolCalls = Literal["native", "none"]

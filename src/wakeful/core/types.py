@@ -382,8 +382,6 @@ class Notice:
     session_id: str | None = None
     view_ref: str | None = None  # name of a saved view with details
     read_at: datetime | None = None
-    taken_at: datetime | None = None  # when sending it over the channels started; None: not yet
-    told_at: datetime | None = None  # when sending ended, with whatever result
     times: Mapping[str, Any] | None = None  # instants (ISO 8601) by their names in `body`, as in "until {until}"
     resolved_at: datetime | None = None  # when what it asks for was done
 

@@ -13,10 +13,10 @@ from wakeful.core.device_key import fingerprint, has_device_key, load_device_key
 from wakeful.core.errors import Conflict, NotFound
 from wakeful.datadir.files import MOVED_AGENTS, MOVED_FILE, STORE_FILE, finish_held
 from wakeful.datadir.lost_data import check_empty_store
-from wakeful.delivery import web_push
 from wakeful.homes import directories
 from wakeful.homes import service as home_keys
 from wakeful.models.catalog import rewrap_key
+from wakeful.outgoing import web_push
 from wakeful.store.drivers.database import Database
 from wakeful.store.drivers.postgres import PostgresDatabase
 from wakeful.store.drivers.sqlite import SqliteDatabase, change_key, hold, size_of

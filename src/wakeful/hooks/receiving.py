@@ -12,7 +12,7 @@ from wakeful.core import ids
 from wakeful.core.device_key import decrypt_secret
 from wakeful.core.labels import Via, stamp
 from wakeful.core.outside import HOOK
-from wakeful.core.records import Hook, HookDelivery, Scheme
+from wakeful.core.records import Hook, ReceivedDelivery, Scheme
 from wakeful.core.types import Agent, Notice, Wake
 from wakeful.hooks import rules, schemes
 from wakeful.hooks.rules import Arrived
@@ -38,7 +38,7 @@ class Received:
     """A delivery, and the answer to its sender."""
 
     answer: Answer
-    delivery: HookDelivery
+    delivery: ReceivedDelivery
 
 
 class Receiving:
@@ -117,8 +117,8 @@ class Receiving:
             if not is_wanted or seen.outcome not in ("ping", "filtered") or seen.event == arrived.event:
                 return Received(answer="duplicate", delivery=seen)
             # GitHub does not sign the event: someone may have sent the body before, as an event that starts nothing.
-            await tx.hooks.delete_delivery(seen.id)
-        made = HookDelivery(
+            await tx.hooks.delete_received(seen.id)
+        made = ReceivedDelivery(
             id=ids.new_id(now),
             hook_id=hook.id,
             delivery_id=arrived.delivery_id,
@@ -130,7 +130,7 @@ class Receiving:
         )
         if not is_wanted:
             made = replace(made, outcome="ping" if arrived.is_ping else "filtered")
-            await tx.hooks.add_delivery(made, None)
+            await tx.hooks.add_received(made, None)
         else:
             await _check_rate(tx, hook, now)
             if hook.mode == "notify":
@@ -138,11 +138,13 @@ class Receiving:
                 await tx.notices.add(rules.arrived_notice(hook, made, rules.summarise(arrived.body), now))
             else:
                 made, hook = await self._start(tx, hook, made, now)
-            await tx.hooks.add_delivery(made, arrived.body)
-        await tx.hooks.record_delivery(hook.id, hook.session_id, now)
+            await tx.hooks.add_received(made, arrived.body)
+        await tx.hooks.record_received(hook.id, hook.session_id, now)
         return Received(answer=made.outcome, delivery=made)
 
-    async def _start(self, tx: Tx, hook: Hook, delivery: HookDelivery, now: datetime) -> tuple[HookDelivery, Hook]:
+    async def _start(
+        self, tx: Tx, hook: Hook, delivery: ReceivedDelivery, now: datetime
+    ) -> tuple[ReceivedDelivery, Hook]:
         """Book the run of a delivery, or add it to one that has not begun."""
         slot = f"hook:{hook.id}"
         waiting = await tx.wakes.live_in_slot(slot) if hook.coalesce_seconds else None
@@ -163,7 +165,7 @@ class Receiving:
             raise rules.TooManyWaiting
         return replace(delivery, wake_id=wake.id, run_id=ids.run_id(wake.id, wake.nominal_at)), hook
 
-    def _wake(self, hook: Hook, agent: Agent, delivery: HookDelivery, now: datetime, slot: str | None) -> Wake:
+    def _wake(self, hook: Hook, agent: Agent, delivery: ReceivedDelivery, now: datetime, slot: str | None) -> Wake:
         tools = self._tools_inside(agent) if hook.tools is None else hook.tools
         is_fresh = hook.session_id is None
         wake = create(
@@ -209,9 +211,9 @@ class Receiving:
         return rules.tools_inside({tool.name: tool.toolset for tool in self._catalog.shown_to(agent, None)})
 
 
-async def _find_same(tx: Tx, hook: Hook, arrived: Arrived) -> HookDelivery | None:
+async def _find_same(tx: Tx, hook: Hook, arrived: Arrived) -> ReceivedDelivery | None:
     """Return the delivery that this one repeats; raise if it has its id, but another body."""
-    seen = await tx.hooks.find_delivery(hook.id, arrived.delivery_id)
+    seen = await tx.hooks.find_received(hook.id, arrived.delivery_id)
     if seen is not None and seen.sha256 != arrived.sha256:
         raise rules.DeliveryReused
     if seen is None and not arrived.is_id_signed:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from pydantic import AwareDatetime, Field
 
-from wakeful.core.records import PER_MINUTE, DeliveryOutcome, Hook, HookMode, Scheme
+from wakeful.core.records import PER_MINUTE, Hook, HookMode, ReceivedOutcome, Scheme
 from wakeful.hooks import rules
 from wakeful.hooks.receiving import Received, Receiving
 from wakeful.hooks.service import Hooks, Revealed
@@ -163,7 +163,7 @@ class HookDeliveryShape(Shape):
     delivery_id: str = Field(description="The sender's id; or sha256: and the hash of the body, if it sent none.")
     event: str | None
     at: AwareDatetime
-    outcome: DeliveryOutcome
+    outcome: ReceivedOutcome
     run_id: str | None = Field(description="The run that it starts or is part of; it appears when the wake fires.")
     wake_id: str | None
     size: int = Field(description="Bytes of the body.")

@@ -11,7 +11,7 @@ from typing import Any, cast
 from wakeful.core import ids
 from wakeful.core.errors import Conflict, Invalid, LimitReached, NotFound
 from wakeful.core.identity import NotSignedIn
-from wakeful.core.records import FOLDER, Hook, HookDelivery, Payload, Scheme
+from wakeful.core.records import FOLDER, Hook, Payload, ReceivedDelivery, Scheme
 from wakeful.core.texts import FRAME, check_note, check_text, quote_block, quote_line, to_storable, to_title
 from wakeful.core.types import Notice
 from wakeful.hooks.schemes import SENDERS, Headers, Refusal
@@ -310,7 +310,7 @@ ARRIVED = "hook"  # the code of what a hook without a model passes on
 _SOURCE = "Another system wrote this:"
 
 
-def arrived_notice(hook: Hook, delivery: HookDelivery, summary: str, now: datetime) -> Notice:
+def arrived_notice(hook: Hook, delivery: ReceivedDelivery, summary: str, now: datetime) -> Notice:
     """A delivery of a hook that tells its owner without a model."""
     title = hook.name if delivery.event is None else f"{hook.name}: {delivery.event}"
     parts = [hook.instructions.strip(), f"{_SOURCE}\n{summary}" if summary else "It has no text to show here."]

@@ -10,7 +10,7 @@ import orjson
 
 from wakeful.core import device_key, ids
 from wakeful.core.errors import Invalid, WakefulError
-from wakeful.core.records import FOLDER, Hook, HookDelivery, Payload, Scheme
+from wakeful.core.records import FOLDER, Hook, Payload, ReceivedDelivery, Scheme
 from wakeful.core.types import ClaimedRun
 from wakeful.database.files import AgentFiles
 from wakeful.homes.workspace import Workspace, WorkspaceLimits
@@ -155,10 +155,10 @@ class Hooks:
 
     async def deliveries(
         self, hook_id: str, user_id: str, *, before: tuple[datetime, str] | None = None, most: int = 50
-    ) -> list[HookDelivery]:
+    ) -> list[ReceivedDelivery]:
         """Return a page of a hook's deliveries, the latest first."""
 
-        async def work(tx: Tx) -> list[HookDelivery]:
+        async def work(tx: Tx) -> list[ReceivedDelivery]:
             await tx.hooks.read(hook_id, user_id)
             return await tx.hooks.deliveries(hook_id, before, most)
 

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from wakeful.core.hub import Hub
     from wakeful.database.moving_in import MovingIn
     from wakeful.database.service import AgentData
-    from wakeful.delivery.pings import Pings
-    from wakeful.delivery.push import Push
-    from wakeful.delivery.service import Channels, Deliverer, Outbox
     from wakeful.homes.directories import Directories
     from wakeful.hooks.receiving import Receiving
     from wakeful.hooks.service import Hooks
@@ -34,6 +31,10 @@ if TYPE_CHECKING:
     from wakeful.notices.service import NoticeService
     from wakeful.operations.metrics import Metrics
     from wakeful.operations.storage import Storage
+    from wakeful.outgoing.channels import Channels
+    from wakeful.outgoing.outbox import Outbox
+    from wakeful.outgoing.pings import Pings
+    from wakeful.outgoing.push import Push
     from wakeful.people.service import Accounts
     from wakeful.runs.approvals import Approvals
     from wakeful.runs.service import RunService, RunWaits
@@ -71,7 +72,6 @@ class Services:
     channels: Channels
     completions: Completions
     data: AgentData
-    deliverer: Deliverer
     departures: Departures
     directories: Directories
     feed: Feed

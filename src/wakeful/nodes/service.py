@@ -9,9 +9,9 @@ from wakeful.core.clock import Clock
 from wakeful.core.errors import Unavailable
 from wakeful.core.identity import Identity, OwnersOnly
 from wakeful.core.records import Node, NodeIdentity, NoSuchNode, OnlyNode
-from wakeful.delivery.push import Push
 from wakeful.homes import directories
 from wakeful.homes.directories import Directories, OtherDeviceKey
+from wakeful.outgoing.push import Push
 from wakeful.store.base import Job
 from wakeful.store.store import Store, Tx
 

@@ -26,7 +26,7 @@ class ActionShape(Shape):
     body: dict[str, Any]
 
 
-class NotificationShape(shape_of(Notice, without=("user_id", "once_key", "taken_at", "told_at"))):
+class NotificationShape(shape_of(Notice, without=("user_id", "once_key"))):
     """A notification in the inbox. `view_ref` is a saved view of the agent's database that shows more."""
 
     body: str = Field(description="Its times are in the zone of the user.")

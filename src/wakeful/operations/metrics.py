@@ -15,7 +15,6 @@ from wakeful.core.identity import Identity, OwnersOnly
 from wakeful.core.records import NodeIdentity, Outcome
 from wakeful.core.types import Run, WaitingWork
 from wakeful.operations.storage import Sizes
-from wakeful.store.base import Counted
 from wakeful.store.store import Store
 from wakeful.timing.fire_rule import Verdict
 
@@ -115,14 +114,10 @@ class Metrics:
         name = self._tool(tool) if is_known else "unknown"
         self._tool_calls.labels(name, "ok" if is_success else "failed").inc()
 
-    def note_deliveries(self, deliveries: Sequence[Counted]) -> None:
-        """Count messages over channels and to browsers."""
-        for each in deliveries:
-            self._delivered.labels(each.kind, each.outcome).inc()
-
     def count_outgoing(self, kind: str, outcome: str) -> None:
-        """Count a ping of the heartbeat address or of a wake's address, or a message of a webhook."""
-        self._pings.labels(kind, outcome).inc()
+        """Count a message over a channel or to a browser, one of a webhook, or a ping."""
+        counter = self._delivered if kind in ("channel", "push") else self._pings
+        counter.labels("wake" if kind == "ping" else kind, outcome).inc()
 
     def note_spans(self, outcome: str, count: int) -> None:
         """Count spans that were sent to a collector, or could not be. From any thread."""

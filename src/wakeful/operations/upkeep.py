@@ -130,7 +130,8 @@ class Upkeep:
             await tx.accounts.delete_ended(now, now - _KEEP_TOKENS)
             await tx.push.drop_ended(now)
             await tx.hooks.delete_old(now, now - KEEP, now - KEEP_PAYLOAD)
-            await tx.webhooks.delete_old(now, now - KEEP)
+            await tx.webhooks.delete_old_secrets(now)
+            await tx.outgoing.delete_old(now)
             await tx.client_sessions.delete_old(now - KEPT)
             await tx.booking_keys.delete_expired(now)
 

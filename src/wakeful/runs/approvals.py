@@ -16,9 +16,8 @@ from wakeful.core.events import ApprovalChanged, LookAgain
 from wakeful.core.labels import BRAKED, Via
 from wakeful.core.records import Allowance, Approval
 from wakeful.core.types import Agent, ClaimedRun, Run
-from wakeful.delivery.push import Push
-from wakeful.delivery.rules import approval_message
 from wakeful.notices.texts import NEEDS_APPROVAL, make_notice
+from wakeful.outgoing.rules import approval_message
 from wakeful.runs.rules import (
     GRANT,
     MAX_NOTICES,
@@ -41,10 +40,9 @@ _RELOAD = timedelta(seconds=20)  # a page that is loaded again takes less
 class Approvals:
     """Asks for approval of tool calls. A question of a run with a person also goes to that person's browsers."""
 
-    def __init__(self, store: Store, clock: Clock, push: Push) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._push = push
         self._waiting: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
         store.on(ApprovalChanged, lambda news: _set_all(self._waiting.get(news.run_id, ())))
         store.on(LookAgain, lambda _: _set_all(event for events in self._waiting.values() for event in events))
@@ -109,12 +107,12 @@ class Approvals:
             if run.is_headless and sum(each.status == "refused" for each in known) < MAX_NOTICES:
                 notice = make_notice(NEEDS_APPROVAL, run, now, agent=agent, call_id=call_id, tool=tool)
                 await tx.notices.add(notice)
+            if not run.is_headless:
+                shown = approval_message(fresh, agent)
+                await tx.outgoing.tell(run.user_id, "approval", shown["id"], shown, now, kinds=["push"])
             return fresh
 
-        asked = await self._store.write(work, is_repeatable=True)
-        if asked == fresh and asked.status == "pending":
-            self._push.send_soon(run.user_id, approval_message(asked, agent), "high")
-        return asked
+        return await self._store.write(work, is_repeatable=True)
 
     async def wait(self, approval: Approval, run: ClaimedRun) -> Approval:
         """Wait for the user's answer, until cancelled; for a program's run, only while the user has the page open."""

@@ -45,12 +45,10 @@ class Runner:
         executor: Executor,
         max_headless: int,
         on_finished: Callable[[ClaimedRun, Outcome], None] = lambda _run, _outcome: None,
-        on_started: Callable[[ClaimedRun], None] = lambda _run: None,
         on_lost: Callable[[], None] = lambda: None,
         tracing: Tracing | None = None,
     ) -> None:
         self.tracing = tracing or Tracing()
-        self._on_started = on_started
         self.claims = claims
         self._on_lost = on_lost
         self._on_finished = on_finished
@@ -213,7 +211,6 @@ class Runner:
         self._held[claimed.run.id] = held
         carry_out = self._trace if self.tracing.is_on else self._carry_out
         held.task = asyncio.create_task(carry_out(held), name=f"run-{claimed.run.id}")
-        self._on_started(claimed.run)
         if claimed.run.stop_requested_at is not None:  # made to an owner that died
             held.ask_to_stop()
 

@@ -1,6 +1,6 @@
 """What services of a node are built on: store, clock, rules, keys, folders; periodic jobs; counters of messages."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -63,18 +63,7 @@ class Job:
 # What features count of what they send; `operations/metrics.py` does the counting.
 
 
-class Counted(Protocol):
-    """The result of sending something."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def outcome(self) -> str: ...
-
-
 class SendCounters(Protocol):
-    """Counts pings, webhooks, and messages over channels and to browsers."""
+    """Counts messages to something outside, and pings of the heartbeat address."""
 
     def count_outgoing(self, kind: str, outcome: str) -> None: ...
-
-    def note_deliveries(self, deliveries: Sequence[Counted]) -> None: ...

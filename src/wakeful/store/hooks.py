@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from wakeful.core.errors import NotFound
-from wakeful.core.records import Hook, HookDelivery, Payload
+from wakeful.core.records import Hook, Payload, ReceivedDelivery
 from wakeful.store.drivers.database import Row, Statements
-from wakeful.store.rows import HOOK_DELIVERIES, HOOKS, from_micros, to_micros
+from wakeful.store.rows import HOOKS, RECEIVED_DELIVERIES, from_micros, to_micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class HookRows:
     async def save(self, hook: Hook) -> None:
         await self._statements.fetch("save_hook", HOOKS.write(hook))
 
-    async def record_delivery(self, hook_id: str, session_id: str | None, now: datetime) -> None:
+    async def record_received(self, hook_id: str, session_id: str | None, now: datetime) -> None:
         params = {"id": hook_id, "session_id": session_id, "now": to_micros(now)}
         await self._statements.fetch("note_hook_delivery", params)
 
@@ -69,19 +69,19 @@ class HookRows:
     async def delete_of_agent(self, agent_id: str) -> None:
         await self._statements.fetch("delete_hooks_of_agent", {"agent_id": agent_id})
 
-    async def add_delivery(self, delivery: HookDelivery, payload: bytes | None) -> None:
-        await self._statements.fetch("add_hook_delivery", {**HOOK_DELIVERIES.write(delivery), "payload": payload})
+    async def add_received(self, delivery: ReceivedDelivery, payload: bytes | None) -> None:
+        await self._statements.fetch("add_hook_delivery", {**RECEIVED_DELIVERIES.write(delivery), "payload": payload})
 
-    async def delete_delivery(self, delivery_id: str) -> None:
+    async def delete_received(self, delivery_id: str) -> None:
         await self._statements.fetch("delete_hook_delivery", {"id": delivery_id})
 
-    async def find_delivery(self, hook_id: str, delivery_id: str) -> HookDelivery | None:
+    async def find_received(self, hook_id: str, delivery_id: str) -> ReceivedDelivery | None:
         params = {"hook_id": hook_id, "delivery_id": delivery_id}
-        return HOOK_DELIVERIES.read_first(await self._statements.fetch("hook_delivery_by_sender", params))
+        return RECEIVED_DELIVERIES.read_first(await self._statements.fetch("hook_delivery_by_sender", params))
 
-    async def find_body(self, hook_id: str, sha256: str) -> HookDelivery | None:
+    async def find_body(self, hook_id: str, sha256: str) -> ReceivedDelivery | None:
         params = {"hook_id": hook_id, "sha256": sha256}
-        return HOOK_DELIVERIES.read_first(await self._statements.fetch("hook_delivery_by_body", params))
+        return RECEIVED_DELIVERIES.read_first(await self._statements.fetch("hook_delivery_by_body", params))
 
     async def lately(self, hook_id: str, since: datetime) -> Lately:
         times = {"since": to_micros(since), "until": to_micros(since + 2 * timedelta(minutes=1))}
@@ -90,11 +90,11 @@ class HookRows:
 
     async def deliveries(
         self, hook_id: str, before: tuple[datetime, str] | None = None, most: int = 50
-    ) -> list[HookDelivery]:
+    ) -> list[ReceivedDelivery]:
         """Return a page of a hook's deliveries, the latest first."""
         at, before_id = (None, None) if before is None else (to_micros(before[0]), before[1])
         params = {"hook_id": hook_id, "before": at, "before_id": before_id, "most": most}
-        return HOOK_DELIVERIES.read_all(await self._statements.fetch("deliveries_of_hook", params))
+        return RECEIVED_DELIVERIES.read_all(await self._statements.fetch("deliveries_of_hook", params))
 
     async def payload(self, hook_id: str, delivery_id: str) -> Payload:
         rows = await self._statements.fetch("payload_of_hook_delivery", {"id": delivery_id, "hook_id": hook_id})
@@ -123,7 +123,7 @@ class HookRows:
 
 def _payload(row: Row) -> Payload:
     body = row["payload"]
-    return Payload(delivery=HOOK_DELIVERIES.read(row), body=None if body is None else bytes(body))
+    return Payload(delivery=RECEIVED_DELIVERIES.read(row), body=None if body is None else bytes(body))
 
 
 KEEP = timedelta(days=30)  # deliveries; the same one again is a duplicate for as long

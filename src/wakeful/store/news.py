@@ -17,6 +17,7 @@ from wakeful.core.events import (
     News,
     NodeChanged,
     NoticeAdded,
+    OutgoingQueued,
     RunChanged,
     RunQueued,
     SessionChanged,
@@ -24,7 +25,6 @@ from wakeful.core.events import (
     StopAsked,
     WakeChanged,
     WakeDueSooner,
-    WebhookQueued,
 )
 from wakeful.store.rows import from_micros, to_micros
 
@@ -44,7 +44,7 @@ _WORDS: dict[type[Any], str] = {
     ModelsChanged: "models",
     NodeChanged: "node",
     NoticeAdded: "notice",
-    WebhookQueued: "webhook",
+    OutgoingQueued: "outgoing",
     ApprovalChanged: "approval",
     HomeChanged: "home",
     HomeErased: "home_erased",

@@ -8,6 +8,7 @@ from wakeful.core.errors import NotFound
 from wakeful.core.events import NoticeAdded
 from wakeful.core.types import Channel, Decision, Notice, PushSubscription
 from wakeful.store.drivers.database import Statements
+from wakeful.store.outgoing import Addressed, OutgoingRows
 from wakeful.store.rows import CHANNELS, DECISIONS, NOTICES, PUSH_SUBSCRIPTIONS, to_micros
 from wakeful.store.webhooks import WebhookRows, notice_added
 
@@ -17,11 +18,19 @@ from wakeful.store.webhooks import WebhookRows, notice_added
 class Notices:
     """Statements about notices and decisions, in one transaction."""
 
-    def __init__(self, statements: Statements, webhooks: WebhookRows) -> None:
+    def __init__(self, statements: Statements, webhooks: WebhookRows, outgoing: OutgoingRows) -> None:
         self._statements = statements
         self._webhooks = webhooks
+        self._outgoing = outgoing
 
     async def add(self, notice: Notice) -> bool:
+        """Put a notice into the inbox and tell the channels and browsers, unless the same one is there already."""
+        is_new = await self.add_quietly(notice)
+        if is_new:
+            await self.tell(notice)
+        return is_new
+
+    async def add_quietly(self, notice: Notice) -> bool:
         """Put a notice into the inbox, unless the same one is there already."""
         is_new = bool(await self._statements.fetch("add_notice", NOTICES.write(notice)))
         if is_new:
@@ -29,24 +38,13 @@ class Notices:
             await self._webhooks.queue([notice_added(notice)])
         return is_new
 
+    async def tell(self, notice: Notice, taken_at: datetime | None = None) -> list[Addressed]:
+        """Add a message about a notice for every channel and browser, which the caller sends if it is claimed."""
+        about, body, at = f"notice:{notice.id}", {"notice_id": notice.id}, notice.created_at
+        return await self._outgoing.tell(notice.user_id, "notice", about, body, at, taken_at=taken_at)
+
     async def find(self, notice_id: str) -> Notice | None:
         return NOTICES.read_first(await self._statements.fetch("notice_by_id", {"id": notice_id}))
-
-    async def claim(self, notice_id: str, now: datetime, left_behind: datetime) -> Notice | None:
-        """Claim a notice in order to deliver it to the channels; None if another node has it.
-
-        A claim from before `left_behind` has been abandoned. A notice is claimed at most twice.
-        """
-        params = {"id": notice_id, "now": to_micros(now), "left_behind": to_micros(left_behind)}
-        return NOTICES.read_first(await self._statements.fetch("claim_notice", params))
-
-    async def mark_delivered(self, notice_id: str, now: datetime) -> None:
-        """Record that every channel was tried."""
-        await self._statements.fetch("mark_notice_delivered", {"id": notice_id, "now": to_micros(now)})
-
-    async def untold(self, before: datetime, most: int) -> list[str]:
-        rows = await self._statements.fetch("untold_notices", {"before": to_micros(before), "most": most})
-        return [row["id"] for row in rows]
 
     async def mark_read(self, user_id: str, notice_id: str | None, now: datetime) -> int:
         """Mark one notice as read, or all of a user's."""
@@ -106,8 +104,9 @@ class ChannelRows:
             raise NoSuchChannel(channel_id)
         return found
 
-    async def to_tell(self, user_id: str) -> list[Channel]:
-        return CHANNELS.read_all(await self._statements.fetch("channels_to_tell", {"user_id": user_id}))
+    async def lock(self, channel_id: str) -> Channel | None:
+        """Read a channel in order to send over it or to save a result; None if it or its person is gone."""
+        return CHANNELS.read_first(await self._statements.fetch("lock_channel", {"id": channel_id}))
 
     async def save(self, channel: Channel) -> None:
         await self._statements.fetch("save_channel", CHANNELS.write(channel))
@@ -139,8 +138,13 @@ class PushRows:
         params = {"user_id": user_id, "now": to_micros(now)}
         return PUSH_SUBSCRIPTIONS.read_all(await self._statements.fetch("push_subscriptions_of_user", params))
 
+    async def lock(self, subscription_id: str, now: datetime) -> PushSubscription | None:
+        """Read a browser in order to send to it or to save a result; None if it or its login is gone."""
+        params = {"id": subscription_id, "now": to_micros(now)}
+        return PUSH_SUBSCRIPTIONS.read_first(await self._statements.fetch("lock_push_subscription", params))
+
     async def hold_user(self, user_id: str) -> None:
-        """Let one transaction at a time add browsers of a user or count their messages."""
+        """Let one transaction at a time add browsers of a user."""
         await self._statements.fetch("hold_push_user", {"user_id": user_id})
 
     async def add(self, subscription: PushSubscription) -> None:

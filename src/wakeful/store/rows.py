@@ -24,7 +24,16 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 import orjson
 
-from wakeful.core.records import Allowance, Approval, Hook, HookDelivery, Model, ModelTest, Webhook, WebhookMessage
+from wakeful.core.records import (
+    Allowance,
+    Approval,
+    Hook,
+    Model,
+    ModelTest,
+    Outgoing,
+    ReceivedDelivery,
+    Webhook,
+)
 from wakeful.core.search import Found
 from wakeful.core.types import (
     Agent,
@@ -311,16 +320,16 @@ ALLOWANCES = Table(Allowance)
 MODELS = Table(Model, key="encrypted_key")
 MODEL_TESTS = Table(ModelTest)
 HOOKS = Table(Hook, secret="encrypted_secret", old_secret="encrypted_old_secret")
-HOOK_DELIVERIES = Table(HookDelivery)
+RECEIVED_DELIVERIES = Table(ReceivedDelivery)
 WEBHOOKS = Table(Webhook, secret="encrypted_secret", old_secret="encrypted_old_secret")
-WEBHOOK_MESSAGES = Table(WebhookMessage)
+OUTGOING = Table(Outgoing)
 
 
 ADDED_WAKE = WAKES.rows_of("add_wakes")
 MOVED_WAKE = WAKES.rows_of("move_wakes")
 ADDED_RUN = RUNS.rows_of("add_runs")
 RECORDED_CALL = RUNS.rows_of("record_calls")
-ADDED_WEBHOOK_MESSAGE = WEBHOOK_MESSAGES.rows_of("add_webhook_messages")
+ADDED_OUTGOING = OUTGOING.rows_of("add_outgoing")
 
 
 def read_bounds(text: str) -> Bounds:

@@ -16,6 +16,7 @@ from wakeful.core.texts import title_of
 from wakeful.core.types import ClaimedRun, Rules, Run, RunStatus, RunUsage, WaitingWork
 from wakeful.store import rows as queries
 from wakeful.store.drivers.database import Row, Statements
+from wakeful.store.outgoing import OutgoingRows
 from wakeful.store.rows import (
     ADDED_RUN,
     ALLOWANCES,
@@ -61,9 +62,10 @@ class Claimed:
 class RunRows:
     """Statements about runs, in one transaction."""
 
-    def __init__(self, statements: Statements, webhooks: WebhookRows) -> None:
+    def __init__(self, statements: Statements, webhooks: WebhookRows, outgoing: OutgoingRows) -> None:
         self._statements = statements
         self._webhooks = webhooks
+        self._outgoing = outgoing
 
     async def add(self, runs: Sequence[Run], free_turn: int | None = None) -> set[str]:
         """Write new rows, give the queued ones their turns, and return the ids that were not there before.
@@ -237,6 +239,9 @@ class RunRows:
             for each in claimed
             if each.run.wake_id is not None and _is_first_start(each.run)
         )
+        # Once: not again when another process takes the run over.
+        started = [each.run for each in claimed if each.run.has_ping and each.run.fence == 1]
+        await self._outgoing.add_pings([(run, "start", None) for run in started], now)
         return claimed
 
     async def held_by(self, owner: str) -> list[Run]:
@@ -278,6 +283,8 @@ class RunRows:
         )
         if ours:
             await self._webhooks.queue([run_ended(run, it.status, it.reason, it.note, now) for run, it in ours])
+            ends = [(run, "ok" if it.status == "success" else "failed", it.reason) for run, it in ours]
+            await self._outgoing.add_pings(ends, now)
         return ended
 
     async def release(self, runs: Sequence[Run]) -> int:
@@ -316,6 +323,7 @@ class RunRows:
                 self._statements.news.append(RunQueued())
             elif run.finished_at is not None:
                 await self._webhooks.queue([run_ended(run, run.status, run.reason, run.note, run.finished_at)])
+                await self._outgoing.add_pings([(run, "failed", run.reason)], run.finished_at)
         return is_recovered
 
     async def holds_lease(self, run: Run) -> bool:

@@ -19,6 +19,7 @@ from wakeful.store.migrate import LEASE, CopyFirst, Migration, load_migrations, 
 from wakeful.store.models import ModelRows
 from wakeful.store.nodes import BackupRows, MoveRows, NodeRows, PingRows, StorageRows
 from wakeful.store.notices import ChannelRows, Notices, PushRows
+from wakeful.store.outgoing import OutgoingRows
 from wakeful.store.people import AccountRows
 from wakeful.store.rows import to_micros
 from wakeful.store.runs import ApprovalRows, RunRows, TokenUses, UsageRows
@@ -51,12 +52,13 @@ class Tx:
         self.models = ModelRows(statements)
         self.moves = MoveRows(statements)
         self.nodes = NodeRows(statements)
-        self.webhooks = WebhookRows(statements)
-        self.notices = Notices(statements, self.webhooks)
+        self.outgoing = OutgoingRows(statements)
+        self.webhooks = WebhookRows(statements, self.outgoing)
+        self.notices = Notices(statements, self.webhooks, self.outgoing)
         self.pings = PingRows(statements)
         self.presence = Presence(statements)
         self.push = PushRows(statements)
-        self.runs = RunRows(statements, self.webhooks)
+        self.runs = RunRows(statements, self.webhooks, self.outgoing)
         self.search = SearchRows(statements)
         self.sessions = SessionRows(statements, self.search)
         self.storage = StorageRows(statements)

@@ -1,22 +1,20 @@
-"""Outgoing webhooks and their messages in the store."""
+"""Outgoing webhooks in the store, and the events that they get."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import orjson
 
 from wakeful.core import ids
 from wakeful.core.errors import NotFound
-from wakeful.core.events import WebhookQueued
 from wakeful.core.labels import LOOP_ENDED
-from wakeful.core.records import Webhook, WebhookEvent, WebhookMessage
+from wakeful.core.records import Outgoing, Webhook, WebhookEvent
 from wakeful.core.types import Notice, Run, Wake
 from wakeful.store.drivers.database import Row, Statements
-from wakeful.store.rows import ADDED_WEBHOOK_MESSAGE, WEBHOOK_MESSAGES, WEBHOOKS, from_micros, to_micros
-
-KEEP = timedelta(days=30)  # messages
+from wakeful.store.outgoing import KEEP, OutgoingRows
+from wakeful.store.rows import WEBHOOKS, to_micros
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +120,9 @@ def notice_added(notice: Notice) -> Happened:
 class WebhookRows:
     """Statements about outgoing webhooks, in one transaction."""
 
-    def __init__(self, statements: Statements) -> None:
+    def __init__(self, statements: Statements, outgoing: OutgoingRows) -> None:
         self._statements = statements
+        self._outgoing = outgoing
 
     async def queue(self, happened: Sequence[Happened]) -> None:
         """Add a message for every webhook that asks for one of these events; with what it is about, once."""
@@ -132,14 +131,8 @@ class WebhookRows:
         if not rows:  # the usual case
             return
         names = await self._names(happened)
-        added = [
-            message
-            for row in rows
-            for each in happened
-            if each.user_id == row["user_id"] and (message := _message(row, each, names)) is not None
-        ]
-        if added and await self._statements.write_each("add_webhook_messages", [*map(ADDED_WEBHOOK_MESSAGE, added)]):
-            self._statements.news.append(WebhookQueued())
+        found = [_message(row, each, names) for row in rows for each in happened if each.user_id == row["user_id"]]
+        await self._outgoing.add([message for message in found if message is not None])
 
     async def _names(self, happened: Sequence[Happened]) -> dict[str, str]:
         """Return the names of agents, by their ids."""
@@ -182,60 +175,25 @@ class WebhookRows:
     async def delete(self, webhook_id: str, user_id: str) -> None:
         if not await self._statements.fetch("delete_webhook", {"id": webhook_id, "user_id": user_id}):
             raise NoSuchWebhook(webhook_id)
+        await self._outgoing.delete_of_target(webhook_id)
 
-    async def add_message(self, message: WebhookMessage) -> None:
-        await self._statements.write_each("add_webhook_messages", [ADDED_WEBHOOK_MESSAGE(message)])
-
-    async def claim_due(self, now: datetime, left_behind: datetime, most: int) -> list[WebhookMessage]:
-        """Claim messages that are due, in order to send them."""
-        params = {"now": to_micros(now), "left_behind": to_micros(left_behind), "most": most}
-        return WEBHOOK_MESSAGES.read_all(await self._statements.fetch("claim_webhook_messages", params))
-
-    async def message(self, webhook_id: str, message_id: str) -> WebhookMessage:
-        rows = await self._statements.fetch("webhook_message", {"id": message_id, "webhook_id": webhook_id})
-        if not rows:
-            raise NoSuchMessage(message_id)
-        return WEBHOOK_MESSAGES.read(rows[0])
-
-    async def save_message(self, message: WebhookMessage) -> None:
-        await self._statements.fetch("save_webhook_message", WEBHOOK_MESSAGES.write(message))
-        if message.status == "pending":
-            self._statements.news.append(WebhookQueued())
-
-    async def cancel_messages(self, webhook_id: str, now: datetime) -> None:
-        """Give up what waits to be sent."""
-        await self._statements.fetch("cancel_webhook_messages", {"webhook_id": webhook_id, "now": to_micros(now)})
-
-    async def messages(
-        self, webhook_id: str, before: tuple[datetime, str] | None = None, most: int = 50
-    ) -> list[WebhookMessage]:
-        """Return a page of a webhook's messages, the latest first."""
-        at, before_id = (None, None) if before is None else (to_micros(before[0]), before[1])
-        params = {"webhook_id": webhook_id, "before": at, "before_id": before_id, "most": most}
-        return WEBHOOK_MESSAGES.read_all(await self._statements.fetch("messages_of_webhook", params))
-
-    async def next_at(self) -> datetime | None:
-        """Return when the next message is due."""
-        [row] = await self._statements.fetch("next_webhook_message", {})
-        return None if row["next_at"] is None else from_micros(row["next_at"])
-
-    async def delete_old(self, now: datetime, before: datetime) -> None:
-        """Delete old messages, and secrets whose time is over."""
-        await self._statements.fetch("delete_old_webhook_messages", {"before": to_micros(before)})
+    async def delete_old_secrets(self, now: datetime) -> None:
+        """Delete secrets whose time is over."""
         await self._statements.fetch("delete_old_webhook_secrets", {"now": to_micros(now)})
 
 
-def _message(row: Row, happened: Happened, names: dict[str, str]) -> WebhookMessage | None:
+def _message(row: Row, happened: Happened, names: dict[str, str]) -> Outgoing | None:
     kind = kind_for(tuple(orjson.loads(row["events"])), happened)
     if kind is None or row["agent_id"] not in (None, happened.agent_id):
         return None
     about: dict[str, Any] = {"agent_id": happened.agent_id, "agent": names.get(happened.agent_id or "")}
-    return WebhookMessage(
+    return Outgoing(
         id=ids.new_id(happened.at),
-        webhook_id=row["id"],
+        kind="webhook",
+        target=row["id"],
         event=kind,
         about=happened.about,
-        data=orjson.dumps(about | dict(happened.data)).decode(),
+        body=orjson.dumps(about | dict(happened.data)).decode(),
         next_at=happened.at,
         created_at=happened.at,
     )

@@ -6,7 +6,7 @@ import orjson
 from fastapi import APIRouter
 from pydantic import AwareDatetime, Field
 
-from wakeful.core.records import Webhook, WebhookEvent, WebhookMessage, WebhookStatus
+from wakeful.core.records import Outgoing, OutgoingStatus, Webhook, WebhookEvent
 from wakeful.http.auth import Admin, Reader
 from wakeful.http.routes import DoorRoute
 from wakeful.http.services import Need
@@ -86,7 +86,7 @@ class WebhookDeliveryShape(Shape):
 
     id: str
     event: str
-    status: WebhookStatus
+    status: OutgoingStatus
     attempts: int
     next_at: AwareDatetime | None = Field(description="When it is sent next; null: no more.")
     last_status: int | None = Field(description="The HTTP status of the last answer.")
@@ -96,8 +96,8 @@ class WebhookDeliveryShape(Shape):
     data: dict[str, Any]
 
     @classmethod
-    def of(cls, message: WebhookMessage) -> Self:
-        return cls.from_fields(message, data=orjson.loads(message.data))
+    def of(cls, message: Outgoing) -> Self:
+        return cls.from_fields(message, data=orjson.loads(message.body))
 
 
 class WebhookDeliveryList(Sparse):

@@ -8,11 +8,11 @@ from types import MappingProxyType
 from wakeful.core import ids
 from wakeful.core.addresses import is_web_address
 from wakeful.core.errors import Conflict, Invalid, LimitReached
-from wakeful.core.records import Webhook, WebhookEvent, WebhookMessage
+from wakeful.core.records import Outgoing, Webhook, WebhookEvent
 from wakeful.core.texts import check_text
 from wakeful.core.types import Notice
-from wakeful.delivery.rules import Reply
 from wakeful.notices.texts import MAX_TITLE
+from wakeful.outgoing.rules import TEST, Result
 
 EVENTS: Mapping[WebhookEvent, str] = MappingProxyType(
     {
@@ -23,7 +23,6 @@ EVENTS: Mapping[WebhookEvent, str] = MappingProxyType(
         "notification": "Something is in the inbox",
     }
 )
-TEST = "test"
 
 MAX_WEBHOOKS = 20  # of one person
 MAX_NAME = 100
@@ -32,7 +31,6 @@ MAX_URL = 2_000
 LADDER = tuple(timedelta(seconds=seconds) for seconds in (5, 5 * 60, 30 * 60, 2 * 3600, 5 * 3600, 8 * 3600, 8 * 3600))
 OFF_AFTER = timedelta(days=5)  # of failures without a success
 OLD_SECRET = timedelta(hours=24)  # for which messages are signed with the secret before a rotation too
-MAX_WAIT = timedelta(days=1)  # as a receiver may ask for
 _GONE = 410
 _HIDDEN = "****"
 
@@ -84,30 +82,22 @@ def check(webhook: Webhook) -> None:
         raise Invalid(f"`events` must name at least one of: {', '.join(EVENTS)}.", field="events")
 
 
-def record_attempt(
-    message: WebhookMessage, webhook: Webhook, reply: Reply, now: datetime
-) -> tuple[WebhookMessage, Webhook]:
-    """Record the result of an attempt: sent, tried again later, or given up; a webhook that fails for days is off."""
-    tried = replace(
-        message, attempts=message.attempts + 1, taken_at=None, last_status=reply.status, last_error=reply.error
-    )
-    if reply.error is None:
-        sent = replace(tried, status="sent", next_at=None, settled_at=now)
-        return sent, replace(webhook, failing_since=None, last_sent_at=now, last_error=None, last_error_at=None)
-    failed = replace(webhook, last_error=reply.error, last_error_at=now)
-    if message.event != TEST:  # a test by hand says nothing about events
-        failing_since = webhook.failing_since or now
-        is_over = reply.status == _GONE or now - failing_since >= OFF_AFTER
-        failed = replace(failed, failing_since=failing_since, enabled=webhook.enabled and not is_over)
-    if message.event == TEST or not failed.enabled or tried.attempts > len(LADDER):
-        return replace(tried, status="failed", next_at=None, settled_at=now), failed
-    wait = max(LADDER[tried.attempts - 1], min(timedelta(seconds=reply.retry_after or 0), MAX_WAIT))
-    return replace(tried, next_at=now + wait), failed
+def to_body(message: Outgoing) -> bytes:
+    """Return the bytes to sign and send: the same in every attempt."""
+    head = f'{{"type":"{message.event}","timestamp":"{message.created_at.isoformat()}","data":'
+    return f"{head}{message.body}}}".encode()
 
 
-def replay(message: WebhookMessage, now: datetime) -> WebhookMessage:
-    """Return a message that is sent again, under its own id."""
-    return replace(message, status="pending", attempts=0, next_at=now, taken_at=None, settled_at=None)
+def record_result(webhook: Webhook, event: str, result: Result, now: datetime) -> Webhook:
+    """Return a webhook with the result of an attempt; one that fails for days is off."""
+    if result.is_sent:
+        return replace(webhook, failing_since=None, last_sent_at=now, last_error=None, last_error_at=None)
+    failed = replace(webhook, last_error=result.reason, last_error_at=now)
+    if event == TEST:  # a test by hand says nothing about events
+        return failed
+    failing_since = webhook.failing_since or now
+    is_over = result.status == _GONE or now - failing_since >= OFF_AFTER
+    return replace(failed, failing_since=failing_since, enabled=webhook.enabled and not is_over)
 
 
 def switched_off(webhook: Webhook, now: datetime) -> Notice:

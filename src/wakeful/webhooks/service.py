@@ -1,6 +1,6 @@
 """Add, change, rotate, test and delete outgoing webhooks, and read and replay their deliveries."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -11,13 +11,70 @@ import orjson
 from wakeful.core import device_key as secrets
 from wakeful.core import ids
 from wakeful.core.addresses import host_of
-from wakeful.core.clock import Clock
 from wakeful.core.outgoing import check_public
-from wakeful.core.records import Webhook, WebhookMessage
+from wakeful.core.records import Outgoing, Webhook
 from wakeful.hooks import schemes
-from wakeful.store.store import Store, Tx
+from wakeful.hooks.rules import SecretUnreadable
+from wakeful.outgoing import rules as outgoing_rules
+from wakeful.outgoing.outbox import Kind, Outbox
+from wakeful.outgoing.rules import CANCELLED, TEST, Answer, Request, Result
+from wakeful.store.base import Base
+from wakeful.store.store import Tx
+from wakeful.store.webhooks import NoSuchMessage
 from wakeful.webhooks import rules
-from wakeful.webhooks.outbox import WebhookOutbox
+
+_SECONDS = 30.0  # for a batch
+_TRY_SECONDS = 15.0  # as Standard Webhooks recommends: 15 to 30
+
+
+class WebhookKind(Kind[Webhook]):
+    """Signed messages about events. One may arrive twice after a crash, under the same id."""
+
+    name = "webhook"
+    problem = "webhook message not sent"
+    seconds = _SECONDS
+    ladder = rules.LADDER
+    is_kept = True
+
+    def __init__(self, device_key: bytes) -> None:
+        self._device_key = device_key
+
+    async def find_target(self, tx: Tx, message: Outgoing, now: datetime) -> Webhook | Result:  # noqa: ARG002
+        return await tx.webhooks.find(message.target) or CANCELLED
+
+    def to_request(self, message: Outgoing, target: Webhook, now: datetime) -> Request:
+        """Sign a message, also with the secret before a rotation for a day."""
+        body, kept = rules.to_body(message), [target.secret]
+        if target.old_secret is not None and target.old_until is not None and now < target.old_until:
+            kept.append(target.old_secret)
+        known = [secrets.decrypt_secret(self._device_key, each, target.id) for each in kept]
+        signed = [schemes.sign_standard(each, message.id, now, body) for each in known if each is not None]
+        if not signed:
+            raise SecretUnreadable
+        signatures = " ".join(each["webhook-signature"] for each in signed)
+        headers = {"Content-Type": "application/json", **signed[0], "webhook-signature": signatures}
+        return Request(url=target.url, headers=headers, body=body, seconds=_TRY_SECONDS)
+
+    def read_answer(self, answer: Answer) -> Result:
+        reason = outgoing_rules.explain(answer, "it")
+        if answer.problem == "certificate":
+            reason = "its certificate is not trusted"
+        outcome = "sent" if reason is None else "failed"
+        return Result(outcome=outcome, reason=reason, status=answer.status, retry_after=answer.retry_after)
+
+    async def record(self, tx: Tx, message: Outgoing, result: Result, now: datetime) -> bool:
+        webhook = await tx.webhooks.lock(message.target)
+        if webhook is None:
+            return False
+        after = rules.record_result(webhook, message.event, result, now)
+        await tx.webhooks.save(after)
+        if webhook.enabled and not after.enabled:
+            await tx.outgoing.cancel(webhook.id, now)
+            await tx.notices.add(rules.switched_off(after, now))
+        return after.enabled and message.event != TEST
+
+    def log_fields(self, message: Outgoing) -> Mapping[str, str]:
+        return {"webhook_id": message.target}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +88,12 @@ class RevealedWebhook:
 class Webhooks:
     """Manages outgoing webhooks. Addresses go to the store and the sending process, nowhere else."""
 
-    def __init__(
-        self, store: Store, clock: Clock, device_key: bytes, outbox: WebhookOutbox, private_hosts: Collection[str]
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._device_key = device_key
-        self.outbox = outbox
-        self._private_hosts = frozenset(private_hosts)
+    def __init__(self, base: Base, outbox: Outbox) -> None:
+        self._store = base.store
+        self._clock = base.clock
+        self._device_key = base.device_key
+        self._outbox = outbox
+        self._private_hosts = frozenset(base.private_hosts)
 
     async def of_user(self, user_id: str) -> list[Webhook]:
         return await self._store.read(lambda tx: tx.webhooks.of_user(user_id))
@@ -91,7 +146,7 @@ class Webhooks:
             if after.enabled and (not before.enabled or "url" in changed):
                 after = replace(after, failing_since=None, last_error=None, last_error_at=None)
             if not after.enabled:
-                await tx.webhooks.cancel_messages(webhook_id, now)
+                await tx.outgoing.cancel(webhook_id, now)
             await tx.webhooks.save(after)
             return after
 
@@ -118,50 +173,40 @@ class Webhooks:
     async def delete(self, webhook_id: str, user_id: str) -> None:
         await self._store.write(lambda tx: tx.webhooks.delete(webhook_id, user_id))
 
-    async def test(self, webhook_id: str, user_id: str) -> WebhookMessage:
+    async def test(self, webhook_id: str, user_id: str) -> Outgoing:
         """Send a test message, even if the webhook is off, and return it with the result."""
-        now = self._clock.now()
-        message = WebhookMessage(
-            id=ids.new_id(now),
-            webhook_id=webhook_id,
-            event=rules.TEST,
-            about=f"test:{ids.new_id(now)}",
-            data=orjson.dumps({"text": "A test from Wakeful: this webhook works."}).decode(),
-            next_at=now,
-            taken_at=now,
-            created_at=now,
-        )
+        data = orjson.dumps({"text": "A test from Wakeful: this webhook works."}).decode()
+        message = outgoing_rules.make_test("webhook", webhook_id, data, self._clock.now())
 
-        async def work(tx: Tx) -> Webhook:
-            found = await tx.webhooks.read(webhook_id, user_id)
-            await tx.webhooks.add_message(message)
-            return found
+        async def work(tx: Tx) -> None:
+            await tx.webhooks.read(webhook_id, user_id)
+            await tx.outgoing.add([message])
 
         await self._store.write(work)
-        await self.outbox.send([message])
-        return await self._store.read(lambda tx: tx.webhooks.message(webhook_id, message.id))
+        await self._outbox.send_now([message])
+        return await self._store.read(lambda tx: _find_message(tx, webhook_id, message.id))
 
     async def deliveries(
         self, webhook_id: str, user_id: str, *, before: tuple[datetime, str] | None = None, most: int = 50
-    ) -> list[WebhookMessage]:
-        """Return a page of a webhook's deliveries, the latest first."""
+    ) -> list[Outgoing]:
+        """Return a page of a webhook's messages, the latest first."""
 
-        async def work(tx: Tx) -> list[WebhookMessage]:
+        async def work(tx: Tx) -> list[Outgoing]:
             await tx.webhooks.read(webhook_id, user_id)
-            return await tx.webhooks.messages(webhook_id, before, most)
+            return await tx.outgoing.of_target(webhook_id, before, most)
 
         return await self._store.read(work)
 
-    async def replay(self, webhook_id: str, user_id: str, message_id: str) -> WebhookMessage:
+    async def replay(self, webhook_id: str, user_id: str, message_id: str) -> Outgoing:
         """Send a message again, under its own id."""
         now = self._clock.now()
 
-        async def work(tx: Tx) -> WebhookMessage:
+        async def work(tx: Tx) -> Outgoing:
             webhook = await tx.webhooks.get(webhook_id, user_id)
-            message = rules.replay(await tx.webhooks.message(webhook_id, message_id), now)
+            message = outgoing_rules.replay(await _find_message(tx, webhook_id, message_id), now)
             if not webhook.enabled:
                 raise rules.WebhookOff(webhook.name)
-            await tx.webhooks.save_message(message)
+            await tx.outgoing.save(message)
             return message
 
         return await self._store.write(work)
@@ -172,3 +217,10 @@ class Webhooks:
         await check_public(host_of(url), self._private_hosts)
         parts = urlsplit(url)
         return {"url": url, "shown": rules.show_url(parts.netloc, parts.scheme)}
+
+
+async def _find_message(tx: Tx, webhook_id: str, message_id: str) -> Outgoing:
+    found = await tx.outgoing.find(webhook_id, message_id)
+    if found is None:
+        raise NoSuchMessage(message_id)
+    return found

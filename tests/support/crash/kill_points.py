@@ -6,16 +6,20 @@ import signal
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from wakeful.core.types import Message, Run
+from wakeful.outgoing import outbox
+from wakeful.outgoing.pings import PingKind
+from wakeful.outgoing.sender import Sender
 from wakeful.runs.claims import Claims
 from wakeful.sessions import search as sessions_search
 from wakeful.sessions.search import SearchIndex
 from wakeful.store.sessions import SessionRows
 from wakeful.store.store import Store, Tx
+from wakeful.webhooks.service import WebhookKind
 
 CALLS = "calls"
 
@@ -72,6 +76,32 @@ def die_with_three_texts_indexed() -> None:
         return is_unfinished
 
     SearchIndex.build_some = build_some  # type: ignore[method-assign]
+
+
+def die_before_it_sends() -> None:
+    """Die when an outgoing message is claimed and ready to be sent."""
+
+    async def send(*_: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    Sender.send = send  # type: ignore[method-assign]
+
+
+def die_when_it_has_sent() -> None:
+    """Die when an outgoing message was sent, before its result is saved."""
+    original = Sender.send
+
+    async def send(self: Sender, groups: Any, seconds: float) -> Any:
+        await original(self, groups, seconds)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    Sender.send = send  # type: ignore[method-assign]
+
+
+def reclaim_at_once() -> None:
+    """Claim what a dead process was about to send after ten seconds, not after a minute and a half."""
+    outbox.ABANDONED, outbox.LOOK_EVERY = timedelta(0), timedelta(seconds=1)  # type: ignore[attr-defined]
+    WebhookKind.seconds = PingKind.seconds = 10.0
 
 
 def die_once_claimed() -> None:

@@ -21,6 +21,7 @@ class WebhookReceiver:
         self.status = 204
         self.location: str | None = None
         self.retry_after: int | None = None
+        self.is_silent = False
         self.taken: list[Taken] = []
 
     async def __aenter__(self) -> Self:
@@ -40,6 +41,9 @@ class WebhookReceiver:
             headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
             body = await reader.readexactly(int(headers["content-length"]))
             self.taken.append(Taken(first.split(" ")[1], headers, body))
+            if self.is_silent:
+                await reader.read()  # until the sender gives up
+                return
             more = f"location: {self.location}\r\n" if self.location else ""
             more += f"retry-after: {self.retry_after}\r\n" if self.retry_after else ""
             writer.write(f"HTTP/1.1 {self.status} x\r\n{more}content-length: 0\r\nconnection: close\r\n\r\n".encode())

@@ -18,13 +18,11 @@ SELECT * FROM channels WHERE user_id = :user_id ORDER BY name;
 -- Read one in order to change it.
 SELECT * FROM channels WHERE id = :id AND user_id = :user_id /*postgres FOR UPDATE */;
 
--- name: channels_to_tell
--- Those of a person who is still there. Another node that counts on them waits.
+-- name: lock_channel
+-- That of a person who is still there. Another node that counts on it waits.
 SELECT c.* FROM channels c
-WHERE
-    c.user_id = :user_id AND c.enabled = 1
-    AND EXISTS (SELECT 1 FROM users u WHERE u.id = c.user_id AND u.deleted_at IS NULL)
-ORDER BY c.name /*postgres FOR UPDATE OF c */;
+WHERE c.id = :id AND EXISTS (SELECT 1 FROM users u WHERE u.id = c.user_id AND u.deleted_at IS NULL)
+/*postgres FOR UPDATE OF c */;
 
 -- name: save_channel
 UPDATE channels

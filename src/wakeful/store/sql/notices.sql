@@ -2,31 +2,17 @@
 -- One notice per key.
 INSERT INTO notifications (
     id, user_id, agent_id, code, title, body, wake_id, run_id, session_id, view_ref, once_key, created_at, read_at,
-    taken_at, told_at, times, resolved_at
+    times, resolved_at
 )
-VALUES (:id, :user_id, :agent_id, :code, :title, :body, :wake_id, :run_id, :session_id, :view_ref, :once_key, :created_at, :read_at,
-    :taken_at, :told_at, :times, :resolved_at)
+VALUES (
+    :id, :user_id, :agent_id, :code, :title, :body, :wake_id, :run_id, :session_id, :view_ref, :once_key, :created_at,
+    :read_at, :times, :resolved_at
+)
 ON CONFLICT DO NOTHING
 RETURNING id;
 
 -- name: notice_by_id
 SELECT * FROM notifications WHERE id = :id;
-
--- name: claim_notice
--- Of all nodes that are notified of a notice, one claims it and delivers it to the channels. An abandoned claim is made
--- once more, and then the notice counts as delivered.
-UPDATE notifications
-SET told_at = CASE WHEN taken_at IS NOT NULL THEN CAST(:now AS BIGINT) END, taken_at = :now
-WHERE id = :id AND told_at IS NULL AND (taken_at IS NULL OR taken_at < :left_behind)
-RETURNING *;
-
--- name: mark_notice_delivered
-UPDATE notifications SET told_at = :now WHERE id = :id AND told_at IS NULL;
-
--- name: untold_notices
--- Notices that a crash left undelivered, or delivered to some channels.
-SELECT id FROM notifications
-WHERE told_at IS NULL AND COALESCE(taken_at, created_at) < :before ORDER BY created_at LIMIT :most;
 
 -- name: read_notices
 UPDATE notifications SET read_at = :now

@@ -18,6 +18,16 @@ WHERE
     AND (t.expires_at IS NULL OR t.expires_at > :now) AND u.deleted_at IS NULL
 ORDER BY p.created_at, p.id;
 
+-- name: lock_push_subscription
+-- One whose login is still valid, of a person who is still there. Another node that counts on it waits.
+SELECT p.* FROM push_subscriptions p
+JOIN tokens t ON t.id = p.token_id
+JOIN users u ON u.id = p.user_id
+WHERE
+    p.id = :id AND t.user_id = p.user_id AND t.revoked_at IS NULL
+    AND (t.expires_at IS NULL OR t.expires_at > :now) AND u.deleted_at IS NULL
+/*postgres FOR UPDATE OF p */;
+
 -- name: save_push_subscription
 UPDATE push_subscriptions
 SET

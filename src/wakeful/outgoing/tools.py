@@ -3,8 +3,9 @@
 from pydantic import Field
 
 from wakeful.core.zones import write_time
-from wakeful.delivery.rules import Delivery
-from wakeful.delivery.service import Deliveries, Notify
+from wakeful.outgoing.notify import Notified, Notify
+from wakeful.outgoing.rules import Result
+from wakeful.store.outgoing import Addressed
 from wakeful.toolbox.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
 
 
@@ -20,15 +21,15 @@ def notify_tools(deps: ToolDeps) -> list[Tool]:
     async def notify(context: ToolContext, asked: NotifyUser) -> ToolResult:
         sent = await service.send(context.run, context.agent, asked.title, asked.body, asked.view_ref)
         at = write_time(sent.notice.created_at, context.agent.zone)
-        if sent.deliveries is None:
+        if not sent.is_new:
             text = f"inbox: not saved again, because the same title and body are there since {at}. Nothing was sent."
             outcomes = {"inbox": "duplicate"}
         else:
             pages = "1 page is" if sent.open_pages == 1 else f"{sent.open_pages or 'no'} pages are"
-            text = f"inbox: saved at {at}. browser: {pages} open here. {_channels(sent.deliveries)} "
+            text = f"inbox: saved at {at}. browser: {pages} open here. {_channels(sent)} "
             text += f"Whether it was read is not known. Notification id: {sent.notice.id}."
             outcomes = {"inbox": "saved", "browser": f"{sent.open_pages} open"}
-            outcomes |= {_name(each): each.outcome for each in sent.deliveries.deliveries}
+            outcomes |= {_name(each): sent.results[each.message.id].outcome for each in sent.told}
         return ToolResult(text=text, metadata={"channels": outcomes, "notification_id": sent.notice.id})
 
     text = (
@@ -39,19 +40,21 @@ def notify_tools(deps: ToolDeps) -> list[Tool]:
     return [tool("notify", notify, NotifyUser, text)]
 
 
-def _channels(sent: Deliveries) -> str:
+def _channels(sent: Notified) -> str:
     if sent.is_muted:
         return "Channels: nothing was sent, because your user muted the wake of this run."
-    if not sent.deliveries:
+    if not sent.told:
         return "Channels: none is set up."
-    return " ".join(
-        f"{each.kind} {each.channel!r}: {_OUTCOMES[each.outcome]}{f' ({each.reason})' if each.reason else ''}."
-        for each in sent.deliveries
-    )
+    return " ".join(_explain(each, sent.results[each.message.id]) for each in sent.told)
 
 
-def _name(each: Delivery) -> str:
-    return each.channel if each.kind == "channel" else f"push {each.channel}"
+def _explain(told: Addressed, result: Result) -> str:
+    reason = f" ({result.reason})" if result.reason else ""
+    return f"{told.message.kind} {told.name!r}: {_OUTCOMES[result.outcome]}{reason}."
+
+
+def _name(told: Addressed) -> str:
+    return told.name if told.message.kind == "channel" else f"push {told.name}"
 
 
 _OUTCOMES = {
@@ -61,4 +64,6 @@ _OUTCOMES = {
     "failed": "failed",
     "timed_out": "timed out",
     "rate_limited": "rate-limited, not sent",
+    "cancelled": "not sent",
+    "dropped": "not sent",
 }

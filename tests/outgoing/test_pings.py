@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness import HOUR, Harness, doing
+from harness import HOUR, Harness, doing, send_due
 from network.healthchecks import Healthchecks
 from wakeful.core.addresses import BadPingAddress
 from wakeful.core.errors import Conflict
@@ -46,17 +46,17 @@ async def test_runs_of_a_wake_are_reported_with_their_id_and_a_code(harness, pin
     after = await pings.set_address(wake.id, harness.user.id, service.url())
     assert after.ping_to == f"http://127.0.0.1:{service.port}/****"
     await harness.turn_at(wake.nominal_at)
-    await pings.idle()
+    await send_due(harness.node)
     [start, end] = service.pings
     assert (start.rid, end.rid) == (harness.executor.ran[0].run.id, harness.executor.ran[0].run.id)
     assert service.take() == [("secret-check/start", ""), ("secret-check/0", "")]
     harness.executor.default = doing(break_down)
     await harness.turn_at(wake.nominal_at + HOUR)
-    await pings.idle()
+    await send_due(harness.node)
     assert service.take() == [("secret-check/start", ""), ("secret-check/1", "conflict")]
     await pings.set_address(wake.id, harness.user.id, None)
     await harness.turn_at(wake.nominal_at + 2 * HOUR)
-    await pings.idle()
+    await send_due(harness.node)
     assert (len(harness.executor.ran), service.take()) == (3, [])
 
 
@@ -66,7 +66,7 @@ async def test_a_redirect_is_not_followed_and_the_address_is_not_logged(harness,
     wake = await harness.book()
     await pings.set_address(wake.id, harness.user.id, service.url())
     await harness.turn_at(wake.nominal_at)
-    await pings.idle()
+    await send_due(harness.node)
     assert [path for path, _ in service.take()] == ["secret-check/start", "secret-check/0"]
     assert outcomes(caplog) == ["redirect", "redirect"]
     assert "secret-check" not in caplog.text
@@ -74,12 +74,12 @@ async def test_a_redirect_is_not_followed_and_the_address_is_not_logged(harness,
 
 @ON_SQLITE
 async def test_a_service_that_does_not_answer_takes_nothing_from_the_run(harness, pings, service, caplog):
-    service.is_silent, pings.process.seconds = True, 1.0
+    service.is_silent, harness.node.services.outbox.kinds["ping"].seconds = True, 1.0
     wake = await harness.book()
     await pings.set_address(wake.id, harness.user.id, service.url())
     await harness.turn_at(wake.nominal_at)
     assert [run.status for run in await harness.runs_of(wake)] == ["success"]
-    await pings.idle()
+    await send_due(harness.node)
     assert outcomes(caplog)[-1] == "timed_out"
 
 
@@ -91,7 +91,7 @@ async def test_a_connection_to_a_private_address_is_refused_where_it_is_made(har
         lambda tx: tx.wakes.set_ping(wake.id, "http://10.0.0.1/x", "http://10.0.0.1/****", harness.clock.now())
     )
     await harness.turn_at(wake.nominal_at)
-    await pings.idle()
+    await send_due(harness.node)
     assert outcomes(caplog) == ["private_address", "private_address"]
 
 
@@ -117,9 +117,9 @@ async def test_a_run_that_is_resumed_is_started_once_and_one_that_is_given_up_ha
     harness.executor.default = harness.gate()
     await harness.turn_at(wake.nominal_at)
     for _ in range(3):  # as often as a run may be interrupted
-        await pings.idle()
+        await send_due(harness.node)
         await harness.crash()
         await firing.recover(every_other_owner=True)
         await harness.work()
-    await pings.idle()
+    await send_due(harness.node)
     assert service.take() == [("secret-check/start", ""), ("secret-check/1", "attempts_used_up")]

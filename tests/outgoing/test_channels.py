@@ -1,22 +1,22 @@
 """Channels: each notice is sent once, and failures are recorded."""
 
+import asyncio
 import logging
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from harness import HOUR, MINUTE, NOON, Harness, run_tidy_jobs
+from harness import HOUR, MINUTE, NOON, SECOND, Harness, send_due
 from network.http_server import HttpServer
 from wakeful.app.building import Wakeful
 from wakeful.core.errors import Invalid
-from wakeful.core.events import NoticeAdded
 from wakeful.core.types import Channel, Notice
-from wakeful.delivery import rules
-from wakeful.delivery import worker as delivery_worker
-from wakeful.delivery.rules import ChannelNameTaken, TooManyChannels
-from wakeful.delivery.service import Notify
-from wakeful.delivery.tools import notify_tools
+from wakeful.outgoing import rules
+from wakeful.outgoing import worker as outgoing_worker
+from wakeful.outgoing.notify import Notify
+from wakeful.outgoing.rules import ChannelNameTaken, TooManyChannels
+from wakeful.outgoing.tools import notify_tools
 from wakeful.store.notices import NoSuchChannel
 from wakeful.toolbox.registry import ToolContext, ToolDeps, Tools
 
@@ -82,11 +82,7 @@ def notice(harness, **changes) -> Notice:
 async def announce(harness, made: Notice) -> None:
     """Put a notice into the inbox as the engine does, and wait until it was sent to the channels."""
     await harness.node.store.write(lambda tx: tx.notices.add(made))
-    await idle(harness.node)
-
-
-async def idle(node: Wakeful) -> None:
-    await node.services.outbox.idle()
+    await send_due(harness.node)
 
 
 # ── What the host has to say ────────────────────────────────────────────────────────────────────────────────────────
@@ -107,12 +103,11 @@ async def test_with_two_nodes_it_is_told_once(harness, outside):
         async with other.opened():
             await announce(harness, notice(harness))
             await announce(harness, notice(harness, id="notice-2", once_key="twice", title="Another"))
-            await idle(other)
-            await other.services.outbox.sweep()
-    else:  # one process per store: the same news, delivered twice
+            await asyncio.gather(send_due(other), send_due(harness.node))
+    else:
         await announce(harness, notice(harness))
-        harness.node.store.deliver(NoticeAdded("notice-1"))
         await announce(harness, notice(harness, id="notice-2", once_key="twice", title="Another"))
+        await asyncio.gather(*(send_due(harness.node) for _ in range(4)))
     # Either node may be the quicker one.
     assert sorted(each["title"] for each in outside.received) == ["Another", "The brake is on"]
 
@@ -147,43 +142,70 @@ async def test_one_that_works_again_is_no_longer_said_to_fail(harness, outside):
 
 
 @pytest.mark.both_stores
-async def test_what_a_node_that_died_left_untold_is_told_by_the_next_sweep(harness, outside):
+async def test_what_a_node_that_died_has_not_begun_is_sent_by_the_next(harness, outside):
     await add(harness, outside.url())
-    await announce(harness, notice(harness, told_at=NOON))  # so that nobody takes it on
-    await harness.sql("UPDATE notifications SET told_at = NULL")
-    await run_tidy_jobs(harness.node)
-    assert outside.received == []  # its node may still be at it
-    for minutes in (2, 4, 6):
-        await tidy_at(harness, NOON + minutes * MINUTE)
+    await harness.node.store.write(lambda tx: tx.notices.add(notice(harness)))  # and then it died
+    harness.clock.set(NOON + 2 * MINUTE)
+    await send_due(harness.node)
+    await send_due(harness.node)
     assert [(each["title"], each["message"]) for each in outside.received] == [("The brake is on", "It waits.")]
-
-
-async def tidy_at(harness, at) -> None:
-    harness.clock.set(at)
-    await run_tidy_jobs(harness.node)
 
 
 @pytest.mark.both_stores
 async def test_what_a_node_that_died_was_about_to_send_is_sent_once_more_and_says_so(harness, outside):
     """It may have arrived before: better twice than never, and never a third time."""
     await add(harness, outside.url())
-    await announce(harness, notice(harness, taken_at=NOON))
-    await tidy_at(harness, NOON + MINUTE)
+    await harness.node.store.write(lambda tx: tx.notices.add(notice(harness)))
+    await claim_and_die(harness)
+    harness.clock.set(NOON + MINUTE)
+    await send_due(harness.node)
     assert outside.received == []  # the node that claimed it has a minute, and the channel's timeout
     outside.status = 500
     for minutes in (2, 4, 6):
-        await tidy_at(harness, NOON + minutes * MINUTE)
+        harness.clock.set(NOON + minutes * MINUTE)
+        await send_due(harness.node)
     [sent] = outside.received
     assert sent["message"] == "It waits.\n\n(Sent once more: the server went down while it sent this.)"
 
 
+@pytest.mark.both_stores
+async def test_what_two_nodes_have_died_of_is_not_sent_a_third_time(harness, outside):
+    await add(harness, outside.url())
+    await harness.node.store.write(lambda tx: tx.notices.add(notice(harness)))
+    for minutes in (0, 2):
+        harness.clock.set(NOON + minutes * MINUTE)
+        await claim_and_die(harness)
+    harness.clock.set(NOON + 4 * MINUTE)
+    await send_due(harness.node)
+    assert outside.received == []
+
+
+async def claim_and_die(harness) -> None:
+    """Claim messages to channels as a node does that is killed before it sends them."""
+    now = harness.clock.now()
+    left_behind = now - 80 * SECOND
+    claimed = await harness.node.store.write(lambda tx: tx.outgoing.claim("channel", now, left_behind, now, 10))
+    assert len(claimed) == 1
+
+
 async def test_what_is_old_when_it_is_found_is_not_told_as_news(harness, outside):
     await add(harness, outside.url())
-    await announce(harness, notice(harness, told_at=NOON))
-    await harness.sql("UPDATE notifications SET told_at = NULL")
+    await harness.node.store.write(lambda tx: tx.notices.add(notice(harness)))
     harness.clock.set(NOON + 2 * HOUR)
-    await run_tidy_jobs(harness.node)
+    await send_due(harness.node)
     assert outside.received == []
+
+
+async def test_just_after_the_clock_was_set_what_is_being_sent_does_not_look_abandoned(harness, outside):
+    await add(harness, outside.url())
+    await harness.node.store.write(lambda tx: tx.notices.add(notice(harness)))
+    await claim_and_die(harness)
+    harness.clock.step(HOUR / 2)
+    await send_due(harness.node)
+    assert outside.received == []
+    harness.clock.advance(2 * MINUTE)
+    await send_due(harness.node)
+    assert len(outside.received) == 1
 
 
 async def test_one_that_is_off_or_anothers_is_not_told(harness, outside):
@@ -230,9 +252,7 @@ async def call(harness, *, wake_id: str | None = None, node: Wakeful | None = No
     run = await harness.node.runs.ask(session.id, harness.user.id, "Watch")
     await harness.work()
     services = (node or harness.node).services
-    notify = Notify(
-        (node or harness.node).store, harness.clock, services.deliverer, services.hub, services.data.views_of
-    )
+    notify = Notify((node or harness.node).store, harness.clock, services.outbox, services.hub, services.data.views_of)
     agent = replace(harness.agent, toolsets=("notify",))
     context = ToolContext(run=replace(run, wake_id=wake_id), agent=agent, workspace=Path("/nowhere"))
     return await Tools(notify_tools(ToolDeps(notify))).call(
@@ -241,16 +261,21 @@ async def call(harness, *, wake_id: str | None = None, node: Wakeful | None = No
 
 
 @pytest.mark.both_stores
-async def test_what_it_said_when_its_server_died_is_sent_once_more(harness, outside):
+async def test_what_it_said_when_its_server_died_is_sent_once_more(harness, outside, monkeypatch):
     await add(harness, outside.url())
-    told = await call(harness)
-    assert len(outside.received) == 1
-    await harness.sql("UPDATE notifications SET told_at = NULL")  # as if it had died right then
+
+    async def die(*_):
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as dying:
+        dying.setattr(harness.node.services.outbox.sender, "send", die)
+        with pytest.raises(asyncio.CancelledError):
+            await call(harness)
     harness.clock.set(NOON + 2 * MINUTE)
-    await run_tidy_jobs(harness.node)
-    assert [each["title"] for each in outside.received] == ["Red", "Red"]
-    assert "Sent once more" in outside.received[-1]["message"]
-    assert (told.success, (await call(harness)).metadata["channels"]) == (True, {"inbox": "duplicate"})
+    await send_due(harness.node)
+    [sent] = outside.received
+    assert (sent["title"], "Sent once more" in sent["message"]) == ("Red", True)
+    assert (await call(harness)).metadata["channels"] == {"inbox": "duplicate"}
 
 
 async def test_the_answer_says_what_each_channel_really_did(harness, outside):
@@ -278,7 +303,7 @@ async def test_the_answer_says_what_each_channel_really_did(harness, outside):
     limit = "at most 30 messages an hour; free again at 2026-03-02 21:50:00 (Asia/Tokyo)"
     assert f"channel 'full': rate-limited, not sent ({limit})." in answer.text
     assert "secret" not in answer.text
-    await idle(harness.node)
+    await send_due(harness.node)
     assert len(outside.received) == 1  # and nobody tells it a second time
 
 
@@ -287,7 +312,7 @@ async def test_one_that_takes_too_long_is_said_to_have_timed_out(harness, outsid
     await add(harness, outside.url())
     hasty = harness.another_node(channel_timeout_seconds=3) if harness.node.store.is_shared else None
     if hasty is None:
-        harness.node.services.channels.process.seconds = 3
+        harness.node.services.outbox.kinds["channel"].seconds = 3
         answer = await call(harness)
     else:
         async with hasty.opened():
@@ -332,7 +357,7 @@ async def test_it_is_led_to_no_other_private_address(harness, outside, channels)
 @ON_SQLITE
 async def test_a_name_that_has_become_private_since_is_not_sent_to(harness, outside, channels):
     await add(harness, f"json://localhost:{outside.port}/x")
-    harness.node.services.channels.process.private_hosts = []
+    harness.node.services.outbox.sender.private_hosts = []
     delivery = await channels.test("channel-phone", harness.user.id)
     assert delivery.outcome == "failed"
     assert "fetch_private_hosts" in (delivery.reason or "")
@@ -382,7 +407,7 @@ async def test_what_is_no_service_on_the_network_is_refused_by_name(harness, cha
 )
 def test_services_of_this_machine_are_refused_by_name(url, problem):
     """In this process: the one that looks at an address takes a second to start."""
-    assert problem in delivery_worker.inspect(url, delivery_worker.AddressGuard(()))["problem"]
+    assert problem in outgoing_worker.inspect(url, outgoing_worker.AddressGuard(()))["problem"]
 
 
 # ── Whose they are ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Request
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from wakeful.delivery.push import Push
-from wakeful.delivery.rules import MAX_NAME, read_offer
-from wakeful.delivery.service import Channels
 from wakeful.http.auth import Admin, Reader
 from wakeful.http.routes import DoorRoute
 from wakeful.http.services import Need
 from wakeful.http.shapes import LABEL, Done, PathId, RequestBody, Shape, Sparse
+from wakeful.outgoing.channels import Channels
+from wakeful.outgoing.push import Push
+from wakeful.outgoing.rules import MAX_NAME, read_offer
 
 # Routes for channels, which notify a person outside the inbox. Their addresses are never shown.
 
@@ -91,8 +91,8 @@ async def delete_channel(caller: Admin, channels: Need[Channels], channel_id: Pa
 @router.post("/channels/{channel_id}/test")
 async def test_channel(caller: Admin, channels: Need[Channels], channel_id: PathId) -> TestShape:
     """Send a test message over a channel, and return the result."""
-    delivery = await channels.test(channel_id, caller.user.id)
-    return TestShape.model_validate({"outcome": delivery.outcome, "reason": delivery.reason})
+    result = await channels.test(channel_id, caller.user.id)
+    return TestShape.model_validate({"outcome": result.outcome, "reason": result.reason})
 
 
 # ── Push messages to browsers: endpoints and keys are never shown ────────────────────────────────────────────────────
@@ -171,5 +171,5 @@ async def unsubscribe(caller: Admin, push: Need[Push], subscription_id: PathId) 
 @push_router.post("/push-subscriptions/{subscription_id}/test")
 async def test_browser(caller: Admin, push: Need[Push], subscription_id: PathId) -> PushTestShape:
     """Send a test message to a browser, and return what its push service did."""
-    delivery = await push.test(subscription_id, caller.user.id)
-    return PushTestShape.model_validate({"outcome": delivery.outcome, "reason": delivery.reason})
+    result = await push.test(subscription_id, caller.user.id)
+    return PushTestShape.model_validate({"outcome": result.outcome, "reason": result.reason})

@@ -1,21 +1,149 @@
-"""Rules of channels and push messages."""
+"""Rules of outgoing messages: attempts, answers, order; of channels and of push messages."""
 
 import base64
 import binascii
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from wakeful.core import ids
 from wakeful.core.errors import Conflict, Invalid, LimitReached, Unavailable
-from wakeful.core.records import Approval
+from wakeful.core.records import Approval, Outgoing
 from wakeful.core.texts import cut
 from wakeful.core.types import Agent, Notice, Outlet
 from wakeful.notices.texts import NEEDS_APPROVAL, NOTIFY
 
-# Channels: ways to reach a person outside of the inbox.
+# ── A message: what is sent, what comes back, and what becomes of it ─────────────────────────────────────────────────
 
+TEST = "test"  # the event of a message that a person sends to try something; it is sent once
+MAX_WAIT = timedelta(days=1)  # as a receiver may ask for
+SHORT_PAUSES = (1.0, 3.0)  # seconds between three tries within one attempt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """An HTTP request (POST)."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+    seconds: float  # for each try
+    pauses: Sequence[float] = ()  # before further tries within this attempt, if the service fails
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    """A message that apprise sends."""
+
+    url: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came back: a status of HTTP, or why there is none."""
+
+    status: int | None = None
+    retry_after: int | None = None  # seconds
+    problem: str | None = None  # "private_address", "certificate", "unreachable", "timed_out", "failed"
+    detail: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it was accepted. apprise returns no status."""
+        return self.problem is None and (self.status is None or 200 <= self.status < 300)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The result of one attempt, as its kind reads the answer."""
+
+    outcome: str  # counted; "cancelled" and "dropped": nothing was sent
+    reason: str | None = None
+    status: int | None = None  # of HTTP
+    retry_after: int | None = None
+
+    @property
+    def is_sent(self) -> bool:
+        return self.outcome in ("sent", "handed_over")  # the latter: a push service has it, perhaps not the browser
+
+
+CANCELLED = Result(outcome="cancelled")  # the target is gone, off or muted: nobody is told
+DROPPED = Result(outcome="dropped")  # it would come too late
+
+
+def explain(answer: Answer, what: str) -> str | None:
+    """Return why an answer is no success; None: it is one."""
+    if answer.is_good:
+        return None
+    if answer.problem == "unreachable" or answer.problem == "certificate":
+        return f"{what} cannot be reached ({answer.detail})"
+    if answer.problem is not None:
+        return answer.detail
+    is_redirect = answer.status is not None and 300 <= answer.status < 400
+    return f"{what} answered {answer.status}" + (", a redirect, which is not followed" if is_redirect else "")
+
+
+def timed_out(seconds: float) -> Answer:
+    """Return the answer to a request that the time limit has cut off."""
+    return Answer(problem="timed_out", detail=f"no answer within {seconds:g} s; it may or may not have arrived")
+
+
+def make_test(kind: str, target: str, body: str, now: datetime) -> Outgoing:
+    """Return a message by which a person tries something, claimed by whoever adds it."""
+    test_id = ids.new_id(now)
+    about = f"{TEST}:{test_id}"
+    return Outgoing(
+        id=test_id,
+        kind=kind,
+        target=target,
+        event=TEST,
+        about=about,
+        body=body,
+        next_at=now,
+        taken_at=now,
+        created_at=now,
+    )
+
+
+def in_order(messages: Iterable[Outgoing]) -> list[Outgoing]:
+    """Return messages by their target, in the order in which they are sent. All nodes lock targets in this order."""
+    # A run may start and end at the same reading of the clock.
+    return sorted(messages, key=lambda each: (each.target, each.created_at, each.event != "start", each.id))
+
+
+def settle(message: Outgoing, result: Result, ladder: Sequence[timedelta], now: datetime) -> Outgoing:
+    """Record the result of an attempt: sent, tried again after the next wait of the ladder, or given up."""
+    tried = replace(
+        message,
+        attempts=message.attempts + 1,
+        taken_at=None,
+        abandoned=0,
+        last_status=result.status,
+        last_error=result.reason,
+    )
+    if result.is_sent:
+        return replace(tried, status="sent", next_at=None, settled_at=now)
+    if result in (CANCELLED, DROPPED) or tried.attempts > len(ladder):
+        return replace(tried, status="failed", next_at=None, settled_at=now)
+    wait = max(ladder[tried.attempts - 1], min(timedelta(seconds=result.retry_after or 0), MAX_WAIT))
+    return replace(tried, next_at=now + wait)
+
+
+def release(message: Outgoing) -> Outgoing:
+    """Return a message that was claimed and not sent."""
+    return replace(message, taken_at=None)
+
+
+def replay(message: Outgoing, now: datetime) -> Outgoing:
+    """Return a message that is sent again, under its own id."""
+    return replace(message, status="pending", attempts=0, next_at=now, taken_at=None, abandoned=0, settled_at=None)
+
+
+# ── Channels: ways to reach a person outside of the inbox ────────────────────────────────────────────────────────────
 
 MAX_CHANNELS = 20  # of one person
 MAX_NAME = 100
@@ -24,10 +152,6 @@ PER_HOUR = 30  # messages over one channel
 _HOUR = timedelta(hours=1)
 _HIDDEN = "****"
 _TAKEN = ("inbox", "browser")  # names of Wakeful's own channels in the result of `notify`
-
-Kind = Literal["channel", "push"]
-Outcome = Literal["sent", "handed_over", "gone", "failed", "timed_out", "rate_limited"]
-DONE: tuple[Outcome, ...] = ("sent", "handed_over")  # the latter: a push service has it, perhaps not yet the browser
 
 OutletT = TypeVar("OutletT", bound=Outlet)
 
@@ -56,16 +180,6 @@ class BadAddress(Invalid):
             hint="Write the address as an Apprise URL, such as ntfy://TOPIC, mailto://USER:PASSWORD@HOST or "
             "json://HOST/PATH.",
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
-    """The result of sending a notification over one channel, or to one browser."""
-
-    channel: str  # its name
-    kind: Kind = "channel"
-    outcome: Outcome
-    reason: str | None = None
 
 
 def check_name(name: str) -> str:
@@ -110,11 +224,11 @@ def free_at(outlet: Outlet) -> datetime:
     return outlet.hour_from + _HOUR
 
 
-def note_delivery(outlet: OutletT, delivery: Delivery, now: datetime) -> OutletT:
+def record_result(outlet: OutletT, result: Result, now: datetime) -> OutletT:
     """Return a channel or browser with the result of its last message."""
-    if delivery.outcome in DONE:
+    if result.is_sent:
         return replace(outlet, last_sent_at=now, last_error=None, last_error_at=None)
-    return replace(outlet, last_error=delivery.reason or delivery.outcome, last_error_at=now)
+    return replace(outlet, last_error=result.reason or result.outcome, last_error_at=now)
 
 
 # ── Push messages to browsers ────────────────────────────────────────────────────────────────────────────────────────
@@ -233,20 +347,6 @@ def approval_message(asked: Approval, agent: Agent) -> dict[str, Any]:
     }
 
 
-def urgency_of(notice: Notice) -> str:
-    """Return the urgency (RFC 8030) of a notice: a phone that saves power still shows a request for approval."""
-    return "high" if notice.code == NEEDS_APPROVAL else "normal"
-
-
-def wait_of(subscription_wait: datetime | None, now: datetime) -> datetime | None:
-    """Return until when a push service takes nothing; None: it takes messages now."""
-    return subscription_wait if subscription_wait is not None and subscription_wait > now else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """The answer of a receiver."""
-
-    status: int | None = None  # None: there was none
-    error: str | None = None  # None: it has taken the message
-    retry_after: int | None = None  # seconds
+def urgency_of(code: str) -> str:
+    """Return the urgency (RFC 8030) of a message: a phone that saves power still shows a request for approval."""
+    return "high" if code in (NEEDS_APPROVAL, TEST) else "normal"

@@ -16,7 +16,7 @@ async def service(tmp_path, monkeypatch):
 
 @pytest.fixture
 async def server(settings):
-    """Both stores have their turn in tests/delivery/test_push.py."""
+    """Both stores have their turn in tests/outgoing/test_push.py."""
     async with running_server(settings, fetch_private_hosts=["localhost"]) as server:
         yield server
 

@@ -1,28 +1,31 @@
-"""The child process that runs `apprise`: `python -I -m wakeful.delivery.worker`, a request on stdin.
+"""The child process that sends: `python -I -m wakeful.outgoing.worker`, a request on stdin.
 
 apprise has plugins for some 200 services, and each opens its own connections. In a child process they can be killed
 when they take too long, and an audit hook keeps every plugin from connecting to an address that is not public, starting
-a program, or opening a file that does not belong to Python.
+a program, or opening a file that does not belong to Python. Plain HTTP requests are sent here for the same reasons.
 
 A request is one JSON object, an answer one line of JSON:
 
-    {"inspect": URL}                                        → {"schema", "host", "goes_to", "problem"}
-    {"send": {ID: URL}, "title", "body", "private_hosts"}   → {"id", "error"} for each, as it ends
-    {"push": {ID: {"endpoint", "headers", "body"}}, "private_hosts"}
-                                         → {"id", "status", "retry_after", "error"} for each, as it ends
-    {"ping": [[{"id", "url", "body"}]], "private_hosts"}    → {"id", "outcome"} for each, as it ends
-    {"post": {ID: {"url", "headers", "body"}}, "private_hosts"}
-                                         → {"id", "status", "retry_after", "error"} for each, as it ends
+    {"inspect": URL}  → {"schema", "host", "goes_to", "problem"}
+    {"send": [[{"id", "url", "headers", "body", "seconds", "pauses"}, …], …], "private_hosts"}
+                      → {"id", "status", "retry_after"} or {"id", "problem", "detail"} for each, as it ends
+
+The requests of one list are sent one after the other, the lists at the same time. One without headers is for apprise:
+it has an apprise URL, and a title and a text instead of a body.
 """
 
 import gc
+import http.client
 import json
 import logging
 import os
 import re
 import socket
+import ssl
 import sys
 import threading
+import time
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
@@ -50,79 +53,87 @@ def main() -> None:
     request: Mapping[str, Any] = json.load(sys.stdin)
     sys.dont_write_bytecode = True
     gc.disable()  # it runs briefly, and mostly imports, which leave nothing to collect
-    if "push" in request:
-        _push(request["push"], request["private_hosts"])
+    groups: Sequence[Sequence[Mapping[str, Any]]] = request.get("send", ())
+    # apprise takes longest to import, and plain requests need none of it.
+    logs = None if groups and all("headers" in each for group in groups for each in group) else _load_apprise()
+    context = ssl.create_default_context()  # reads certificates, which the guard would refuse
+    guard = AddressGuard(request.get("private_hosts", ()))
+    sys.addaudithook(guard)
+    if "inspect" in request:
+        _answer(inspect(request["inspect"], guard))
         return
-    if "ping" in request:
-        _ping(request["ping"], request["private_hosts"])
-        return
-    if "post" in request:
-        _post(request["post"], request["private_hosts"])
-        return
+
+    def send(group: Sequence[Mapping[str, Any]]) -> None:
+        for each in group:
+            answer = _send_http(each, context, guard) if logs is None else _send_apprise(each, guard, logs)
+            _answer({"id": each["id"]} | answer)
+
+    with ThreadPoolExecutor(max_workers=max(1, len(groups))) as threads:
+        list(threads.map(send, groups))
+
+
+def _load_apprise() -> "_Logs":
     logs = _Logs()
     logging.getLogger("apprise").addHandler(logs)
     logging.getLogger("apprise").propagate = False
     from apprise.manager_plugins import NotificationManager
 
     NotificationManager().schemas()  # reads the plugins' files, which the guard would refuse
-    guard = AddressGuard(request.get("private_hosts", ()))
-    sys.addaudithook(guard)
-    if "inspect" in request:
-        _answer(inspect(request["inspect"], guard))
-        return
-    addresses: Mapping[str, str] = request["send"]
-
-    def send(channel_id: str) -> None:
-        error = _send(addresses[channel_id], request["title"], request["body"], guard, logs)
-        _answer({"id": channel_id, "error": error})
-
-    with ThreadPoolExecutor(max_workers=max(1, len(addresses))) as threads:
-        list(threads.map(send, addresses))
+    return logs
 
 
-def _push(messages: Mapping[str, Any], private_hosts: Iterable[str]) -> None:
-    """Send push messages. They need no apprise, which takes longest to import."""
-    from wakeful.delivery.senders import send_push, ssl
+# ── HTTP: without redirects, again after a short pause if that may help ──────────────────────────────────────────────
 
-    context = ssl.create_default_context()  # reads certificates, which the guard would refuse
-    guard = AddressGuard(private_hosts)
-    sys.addaudithook(guard)
-
-    def send(subscription_id: str) -> None:
-        _answer({"id": subscription_id} | send_push(messages[subscription_id], context, guard.reason))
-
-    with ThreadPoolExecutor(max_workers=max(1, len(messages))) as threads:
-        list(threads.map(send, messages))
+_MAX_SHORT_WAIT = 5  # seconds that are waited for here when a service asks for them
+_MAX_DIGITS = 9
+_TOO_MANY = 429
 
 
-def _ping(groups: Sequence[Sequence[Mapping[str, Any]]], private_hosts: Iterable[str]) -> None:
-    """Send pings: each group to one address, in order; the groups at the same time."""
-    from wakeful.delivery.senders import send_in_order, ssl
-
-    context = ssl.create_default_context()  # reads certificates, which the guard would refuse
-    guard = AddressGuard(private_hosts)
-    sys.addaudithook(guard)
-
-    def send(pings: Sequence[Mapping[str, Any]]) -> None:
-        send_in_order(pings, context, guard.reason, _answer)
-
-    with ThreadPoolExecutor(max_workers=max(1, len(groups))) as threads:
-        list(threads.map(send, groups))
+def _send_http(request: Mapping[str, Any], context: ssl.SSLContext, guard: "AddressGuard") -> dict[str, Any]:
+    answer: dict[str, Any] = {}
+    for pause in (*request["pauses"], None):
+        answer = _try_http(request, context, guard)
+        wait = None if pause is None else _wait_of(answer, pause)
+        if wait is None:
+            break
+        time.sleep(wait)
+    return answer
 
 
-def _post(messages: Mapping[str, Any], private_hosts: Iterable[str]) -> None:
-    """Send messages of webhooks, all at the same time."""
-    from wakeful.delivery.senders import send_message, ssl
+def _try_http(request: Mapping[str, Any], context: ssl.SSLContext, guard: "AddressGuard") -> dict[str, Any]:
+    """Send a request once, and return the status of the answer, or why there is none."""
+    parts, seconds = urlsplit(str(request["url"])), request["seconds"]
+    target = parts.path or "/"
+    connection = (
+        http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=seconds, context=context)
+        if parts.scheme == "https"
+        else http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=seconds)
+    )
+    try:
+        body = b64decode(request["body"])
+        connection.request("POST", f"{target}?{parts.query}" if parts.query else target, body, request["headers"])
+        response = connection.getresponse()
+    except (OSError, http.client.HTTPException) as error:
+        if refused := guard.reason():
+            return {"problem": "private_address", "detail": refused}
+        is_untrusted = isinstance(error, ssl.SSLCertVerificationError)
+        return {"problem": "certificate" if is_untrusted else "unreachable", "detail": type(error).__name__}
+    finally:
+        connection.close()
+    after = response.headers.get("Retry-After")
+    is_number = after is not None and after.isdecimal() and len(after) <= _MAX_DIGITS
+    return {"status": response.status, "retry_after": int(after or 0) if is_number else None}
 
-    context = ssl.create_default_context()  # reads certificates, which the guard would refuse
-    guard = AddressGuard(private_hosts)
-    sys.addaudithook(guard)
 
-    def send(message_id: str) -> None:
-        _answer({"id": message_id} | send_message(messages[message_id], context, guard.reason))
+def _wait_of(answer: Mapping[str, Any], pause: float) -> float | None:
+    """Return how long to wait before the next try; None: it would not help, or not soon."""
+    if answer.get("problem") == "unreachable" or answer.get("status", 0) >= 500:
+        return pause
+    wait = answer.get("retry_after") if answer.get("status") == _TOO_MANY else None
+    return max(1.0, wait) if wait is not None and wait <= _MAX_SHORT_WAIT else None
 
-    with ThreadPoolExecutor(max_workers=max(1, len(messages))) as threads:
-        list(threads.map(send, messages))
+
+# ── apprise ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def inspect(url: str, guard: "AddressGuard") -> dict[str, Any]:
@@ -239,21 +250,27 @@ class AddressGuard:
         raise Refused(reason)
 
 
-def _send(url: str, title: str, body: str, guard: AddressGuard, logs: "_Logs") -> str | None:
-    """Send a message, and return why it failed, or None."""
+def _send_apprise(request: Mapping[str, Any], guard: AddressGuard, logs: "_Logs") -> dict[str, Any]:
+    """Send a message with apprise, and return why it failed, if it did."""
     from apprise import Apprise, AppriseAsset, PersistentStoreMode
 
-    sender: Any = Apprise(asset=AppriseAsset(storage_mode=PersistentStoreMode.MEMORY, async_mode=False))
+    url, sender = request["url"], cast("Any", Apprise)
+    sender = sender(asset=AppriseAsset(storage_mode=PersistentStoreMode.MEMORY, async_mode=False))
     try:
         if not sender.add(url):
-            return guard.reason() or "this version cannot read the address; add the channel again"
-        if sender.notify(body=body, title=title, body_format="text"):
-            return None
+            return _failed(guard.reason() or "this version cannot read the address; add the channel again")
+        if sender.notify(body=request["text"], title=request["title"], body_format="text"):
+            return {}
     except Refused as refused:
-        return str(refused)
+        return _failed(str(refused))
     except Exception as error:  # noqa: BLE001  (a bug in a plugin becomes the reason that users read)
-        return guard.reason() or f"apprise failed ({type(error).__name__})"
-    return guard.reason() or without_secrets(logs.last(), url) or "the service refused it without a reason"
+        return _failed(guard.reason() or f"apprise failed ({type(error).__name__})")
+    reason = guard.reason() or without_secrets(logs.last(), url) or "the service refused it without a reason"
+    return _failed(reason)
+
+
+def _failed(reason: str) -> dict[str, Any]:
+    return {"problem": "failed", "detail": reason}
 
 
 def without_secrets(text: str, url: str) -> str:

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from harness import DAY, HOUR, MINUTE, NOON, Harness
+from harness import DAY, HOUR, MINUTE, NOON, Harness, send_due
 from network.push_service import Browser, PushService, from_base64url
 from wakeful.config.settings import Settings
 from wakeful.core import ids
 from wakeful.core.outgoing import PrivateAddress
 from wakeful.core.types import Notice, Run, Token, User
 from wakeful.datadir.device_key import rotate_device_key
-from wakeful.delivery import rules as outlet_rules
-from wakeful.delivery import web_push as push_keys
-from wakeful.delivery.rules import BadSubscription, PushKeyUnreadable, TooManyBrowsers
-from wakeful.delivery.service import Notify
-from wakeful.delivery.tools import notify_tools
 from wakeful.nodes.service import check_shared_key
 from wakeful.notices.texts import MAX_BODY, MAX_TITLE
+from wakeful.outgoing import rules as outlet_rules
+from wakeful.outgoing import web_push as push_keys
+from wakeful.outgoing.notify import Notify
+from wakeful.outgoing.rules import BadSubscription, PushKeyUnreadable, TooManyBrowsers
+from wakeful.outgoing.tools import notify_tools
 from wakeful.store.notices import NoSuchBrowser
 from wakeful.toolbox.registry import ToolContext, ToolDeps, Tools
 
@@ -106,7 +106,7 @@ async def ask_for_approval(harness) -> Run:
 
 async def announce(harness, added: Notice) -> None:
     await harness.node.store.write(lambda tx: tx.notices.add(added))
-    await harness.node.services.outbox.idle()
+    await send_due(harness.node)
 
 
 async def call(harness, title="Red", body="Three tests fail.", wake_id=None):
@@ -114,7 +114,7 @@ async def call(harness, title="Red", body="Three tests fail.", wake_id=None):
     run = await harness.node.runs.ask(session.id, harness.user.id, "Watch")
     await harness.work()
     services = harness.node.services
-    notify = Notify(harness.node.store, harness.clock, services.deliverer, services.hub, services.data.views_of)
+    notify = Notify(harness.node.store, harness.clock, services.outbox, services.hub, services.data.views_of)
     agent = replace(harness.agent, toolsets=("notify",))
     context = ToolContext(run=replace(run, wake_id=wake_id), agent=agent, workspace=Path("/nowhere"))
     return await Tools(notify_tools(ToolDeps(notify))).call("notify", {"title": title, "body": body}, context)
@@ -132,7 +132,7 @@ def test_the_tests_own_browser_reads_the_example_of_the_standard():
 async def test_a_call_that_waits_for_approval_reaches_the_browser_once(harness, service, push, login):
     _, browser = await subscribe(harness, service, login)
     run = await ask_for_approval(harness)
-    await push.idle()
+    await send_due(harness.node)
     got = await service.next()
     shown = json.loads(browser.read(got.body))
     assert shown["title"] == f"{harness.agent.name} needs your approval"
@@ -278,7 +278,7 @@ async def test_a_refusal_is_not_tried_again(harness, service, push, login):
 async def test_one_that_takes_too_long_is_said_to_have_timed_out(harness, service, push, login):
     await subscribe(harness, service, login)
     service.is_silent = True
-    push.process.seconds = 3
+    harness.node.services.outbox.kinds["push"].seconds = 3
     answer = await call(harness)
     assert answer.metadata["channels"]["push Firefox"] == "timed_out"
     assert "no answer within 3 s; it may or may not have arrived" in answer.text
@@ -297,7 +297,7 @@ async def test_a_redirect_is_not_followed(harness, service, push, login):
 @ON_SQLITE
 async def test_a_name_that_has_become_private_since_is_not_sent_to(harness, service, push, login):
     made, _ = await subscribe(harness, service, login)
-    push.process.private_hosts = []
+    harness.node.services.outbox.sender.private_hosts = []
     delivery = await push.test(made.id, harness.user.id)
     assert delivery.outcome == "failed"
     assert "is not on the public internet" in (delivery.reason or "")
@@ -448,7 +448,8 @@ async def test_with_another_device_key_the_server_starts_and_says_that_push_does
     harness, service, push, login, caplog
 ):
     await subscribe(harness, service, login)
-    push._device_key = bytes(32)  # noqa: SLF001
+    for each in (push, harness.node.services.outbox.kinds["push"]):
+        each._device_key = bytes(32)  # noqa: SLF001
     with caplog.at_level(logging.WARNING):
         await check_shared_key(harness.node.store, push, Path("nowhere"), Path("nowhere"))
     assert "push messages cannot be signed" in caplog.messages

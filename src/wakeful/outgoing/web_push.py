@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from wakeful.core import device_key as core_device_key
-from wakeful.delivery.rules import BadSubscription, PushKeyUnreadable, decode
+from wakeful.outgoing.rules import BadSubscription, PushKeyUnreadable, decode
 from wakeful.store.notices import PushKey
 
 _RECORD = 4_096  # bytes; every push service takes a message of this size

@@ -17,7 +17,7 @@ async def outside():
 
 @pytest.fixture
 async def server(settings):
-    """Both stores have their turn in tests/delivery/test_channels.py."""
+    """Both stores have their turn in tests/outgoing/test_channels.py."""
     async with running_server(settings, fetch_private_hosts=["127.0.0.1"]) as server:
         yield server
 

@@ -9,16 +9,16 @@ import pytest
 from harness import HOUR, MINUTE, NOON
 from wakeful.core.errors import Invalid
 from wakeful.core.types import Run
-from wakeful.delivery.service import Notify
-from wakeful.delivery.tools import notify_tools
 from wakeful.notices.texts import PER_HOUR, TooManyNotices
+from wakeful.outgoing.notify import Notify
+from wakeful.outgoing.tools import notify_tools
 from wakeful.toolbox.registry import ToolContext, ToolDeps, Tools
 
 
 @pytest.fixture
 def notify(harness) -> Notify:
     services = harness.node.services
-    return Notify(harness.node.store, harness.clock, services.deliverer, services.hub, services.data.views_of)
+    return Notify(harness.node.store, harness.clock, services.outbox, services.hub, services.data.views_of)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ async def test_the_view_that_shows_more_is_kept_with_it(harness, run):
         return {"open_tasks": []}
 
     services = harness.node.services
-    notify = Notify(harness.node.store, harness.clock, services.deliverer, services.hub, views_of)
+    notify = Notify(harness.node.store, harness.clock, services.outbox, services.hub, views_of)
     await notify.send(run, harness.agent, "Red", "Three tests fail.", "open_tasks")
     [notice] = await harness.notices()
     assert notice.view_ref == "open_tasks"
