@@ -23,6 +23,7 @@ from wakeful.client import (
     Wakeful,
     WakefulClientError,
 )
+from wakeful.client.calls import wakes as list_wakes
 
 
 @pytest.fixture
@@ -97,6 +98,10 @@ async def test_a_wake_is_booked_listed_explained_and_cancelled(client, server):
     await client.cancel(booked.id)
     assert [each.id for each in await client.wakes()] == [every.id]
     assert {each.status for each in await client.wakes(ended=True)} == {"pending", "cancelled"}
+
+
+def test_wakes_are_listed_in_the_longest_pages_that_the_server_has():
+    assert next(list_wakes(None, is_live=True)).path == "/wakes?limit=200&live=true"
 
 
 async def test_a_wake_without_a_time_runs_at_once(server):

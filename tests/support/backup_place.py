@@ -1,4 +1,4 @@
-"""Backups of the data of version 0.1, and restores of them, also by processes that are killed at a step."""
+"""Backups of the data of version 0.2, and restores of them, also by processes that are killed at a step."""
 
 import io
 import json
@@ -53,10 +53,10 @@ def restore(settings: Settings, path: Path, **options: Any) -> Result:
 
 
 def old_backup(folder: Path, **more: Any) -> tuple[OldData, Path]:
-    """Return a copy of 0.1's embedded data, and a backup of it."""
+    """Return a copy of 0.2's embedded data, and a backup of it."""
     folder.mkdir(exist_ok=True)
     old = copy_old_data("sqlite", folder)
-    return old, back_up(Settings.model_validate(old.settings), folder / "0.1.age", **more)
+    return old, back_up(Settings.model_validate(old.settings), folder / "0.2.age", **more)
 
 
 def restore_and_die_at(settings: dict[str, Any], path: Path, step: str, times: int = 1) -> int | None:

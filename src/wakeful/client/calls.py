@@ -82,7 +82,7 @@ def agents() -> Calls[list[Agent]]:
 
 
 def wakes(agent: str | None, *, is_live: bool) -> Calls[list[Wake]]:
-    query: dict[str, Any] = {"most": _PAGE} | ({"live": "true"} if is_live else {})
+    query: dict[str, Any] = {"limit": _PAGE} | ({"live": "true"} if is_live else {})
     if agent is not None:
         query["agent_id"] = (yield from find_agent(agent)).id
     listed: list[Wake] = []

@@ -8,6 +8,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, U
 
 from wakeful.core.errors import Conflict, WakefulError
 from wakeful.core.events import CompressionStarted, ContextCompressed, RunEvent
+from wakeful.core.texts import quote_block
 from wakeful.core.types import Message
 from wakeful.loop.context import SENT, guess, keep_from, measure, shorten, tokens_in, view
 from wakeful.loop.model_call import Reply, ask_quietly
@@ -104,13 +105,30 @@ def _question(state: RunState, keep: int) -> list[ModelMessage]:
     window = state.window
     each = max(200, int(window * 0.05))
     rows = [_written(message, each) for message in view(state.messages[:keep], window)]
-    shown = shorten("\n\n".join(rows), int(window * READ))
+    shown = "\n\n".join(without_middle(rows, int(window * READ)))
     return [ModelRequest(parts=[SystemPromptPart(content=_ASK), UserPromptPart(content=f"[Summary]\n{shown}")])]
 
 
+def without_middle(rows: Sequence[str], most_tokens: int) -> list[str]:
+    """Return whole rows from the beginning and the end. A cut inside a row could end its quotation."""
+    sizes = [tokens_in(row) for row in rows]
+    if sum(sizes) <= most_tokens:
+        return list(rows)
+    begin, end, room = 0, len(rows), most_tokens // 4
+    while end and sizes[end - 1] <= room:
+        end -= 1
+        room -= sizes[end]
+    room += most_tokens - most_tokens // 4
+    while begin < end and sizes[begin] <= room:
+        room -= sizes[begin]
+        begin += 1
+    return [*rows[:begin], f"[… {end - begin:,} messages left out to save space …]", *rows[end:]]
+
+
 def _written(message: Message, most: int) -> str:
+    """Return a message as text, quoted, so that what a tool has read cannot look like a turn of the user."""
     data = message.data or {}
     who = f"tool {data.get('tool', '')}" if message.role == "tool" else message.role
     calls: Sequence[dict[str, object]] = data.get("tool_calls", ())
     called = "".join(f"\n[calls {call['tool']} {shorten(json.dumps(call['args']), most)}]" for call in calls)
-    return f"{who}: {shorten(message.content, most)}{called}"
+    return f"{who}:\n{quote_block((shorten(message.content, most) + called).lstrip())}"
