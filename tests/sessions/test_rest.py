@@ -29,6 +29,11 @@ async def upload(server, session, *files):
     return (await server.call("POST", f"/sessions/{session}/uploads", files=sent))["files"]
 
 
+async def on_disk(server, file):
+    """Return where an upload is. On a shared store its path begins in the workspace, which each node has somewhere else."""
+    return await server.folder() / "workspace" / file["path"]
+
+
 async def is_over(server, run_id):
     run = await server.run(run_id)
     return run if run["finished_at"] else None
@@ -300,7 +305,7 @@ async def test_a_session_keeps_200_megabytes_of_uploads(server, session, monkeyp
 async def test_whatever_it_is_called_an_upload_stays_in_its_folder(server, session, name):
     [file] = await upload(server, session, (name, b"content"))
     [kept] = [path for path in (await server.folder()).rglob("*") if path.is_file()]
-    assert str(kept) == file["path"]
+    assert kept == await on_disk(server, file)
     assert kept.parent.name == session
     assert kept.read_bytes() == b"content"
     assert kept.stat().st_mode & 0o777 == 0o600
@@ -316,25 +321,26 @@ async def test_files_of_the_same_name_do_not_replace_each_other(server, session)
 
 def mode(path):
     """The permissions of what lies at a path; None if nothing does."""
-    path = Path(path)
     return path.stat().st_mode & 0o777 if path.exists() else None
 
 
 async def test_uploads_end_with_their_session(server, session):
     [file] = await upload(server, session, ("a.txt", b"1"))
-    folder = file["path"].removesuffix("/a.txt")
-    assert (mode(file["path"]), mode(folder)) == (0o600, 0o700)
+    kept = await on_disk(server, file)
+    assert (mode(kept), mode(kept.parent)) == (0o600, 0o700)
     await server.call("DELETE", f"/sessions/{session}")
-    assert mode(folder) is None
+    assert mode(kept.parent) is None
 
 
-async def test_uploads_that_a_crash_left_behind_are_removed_at_the_next_start(server, session):
-    [file] = await upload(server, session, ("a.txt", b"1"))
-    left, own = (Path(file["path"]).parents[1] / name for name in ("0199aaaa-0000-7000-8000-000000000000", "mine"))
-    for folder in (left, own):
-        folder.mkdir()
-    await server.node.services.uploads.remove_orphans()
-    assert (mode(left), mode(own) is None, mode(file["path"])) == (None, False, 0o600)
+async def test_uploads_that_a_crash_left_behind_are_removed_at_the_next_start(sqlite_server):  # on PostgreSQL: rows
+    async with sqlite_server.as_new_owner() as server:
+        [file] = await upload(server, await server.session(), ("a.txt", b"1"))
+        kept = await on_disk(server, file)
+        left, own = (kept.parents[1] / name for name in ("0199aaaa-0000-7000-8000-000000000000", "mine"))
+        for folder in (left, own):
+            folder.mkdir()
+        await server.node.services.uploads.remove_orphans()
+        assert (mode(left), mode(own) is None, mode(kept)) == (None, False, 0o600)
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2])
