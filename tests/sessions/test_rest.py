@@ -3,7 +3,6 @@
 import asyncio
 import base64
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -30,7 +29,7 @@ async def upload(server, session, *files):
 
 
 async def on_disk(server, file):
-    """Return where an upload is. On a shared store its path begins in the workspace, which each node has somewhere else."""
+    """Return where an upload is. On a shared store, its path is relative to the workspace."""
     return await server.folder() / "workspace" / file["path"]
 
 
