@@ -71,7 +71,7 @@ class Result:
         return self.outcome in ("sent", "handed_over")  # the latter: a push service has it, perhaps not the browser
 
 
-CANCELLED = Result(outcome="cancelled")  # the target is gone, off or muted: nobody is told
+CANCELLED = Result(outcome="cancelled")  # the target is gone, off or muted: it is not sent
 DROPPED = Result(outcome="dropped")  # it would come too late
 
 
@@ -93,7 +93,7 @@ def timed_out(seconds: float) -> Answer:
 
 
 def make_test(kind: str, target: str, body: str, now: datetime) -> Outgoing:
-    """Return a message by which a person tries something, claimed by whoever adds it."""
+    """Return a test message, which its sender adds as claimed."""
     test_id = ids.new_id(now)
     about = f"{TEST}:{test_id}"
     return Outgoing(
